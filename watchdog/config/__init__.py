@@ -1,0 +1,1 @@
+"""From YAML and the environment to core values, every problem with file:line:column."""

@@ -1,0 +1,1 @@
+"""The pure heart: values, rules, evaluation, lifecycle, planning. No I/O, no clock, no logging."""

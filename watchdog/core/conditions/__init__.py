@@ -1,0 +1,1 @@
+"""The predicates a rule can be made of, one file a family. Pure."""

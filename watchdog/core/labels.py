@@ -1,0 +1,83 @@
+"""Labels: the immutable name-value pairs that identify series, alerts and incidents.
+
+Owns ordering, hashing, matching and fingerprints. Knows nothing of where labels come from.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Self
+
+SOURCE = "source"
+TASK = "task"
+TASK_NAME = "task_name"
+POD = "pod"
+GPU = "gpu"
+NODE = "node"
+
+
+class Labels(Mapping[str, str]):
+    """An immutable, hashable, ordered mapping of label names to values.
+
+    A label with an empty value is the same as a missing label and is dropped (as in Prometheus).
+    """
+
+    __slots__ = ("_hash", "pairs")
+
+    pairs: tuple[tuple[str, str], ...]
+
+    def __init__(self, values: Mapping[str, str] | Iterable[tuple[str, str]] = ()) -> None:
+        items = values.items() if isinstance(values, Mapping) else values
+        self.pairs = tuple(sorted((name, value) for name, value in items if value))
+        self._hash = hash(self.pairs)
+
+    @classmethod
+    def of(cls, **values: str) -> Self:
+        """Build labels from keyword arguments."""
+        return cls(values)
+
+    def __getitem__(self, name: str) -> str:
+        for key, value in self.pairs:
+            if key == name:
+                return value
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, _ in self.pairs)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Labels) and self.pairs == other.pairs
+
+    def __lt__(self, other: "Labels") -> bool:
+        return self.pairs < other.pairs
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(f'{name}="{value}"' for name, value in self.pairs) + "}"
+
+    def only(self, names: Iterable[str]) -> "Labels":
+        """Return the labels whose name is in `names`."""
+        wanted = frozenset(names)
+        return Labels((name, value) for name, value in self.pairs if name in wanted)
+
+    def plus(self, other: Mapping[str, str]) -> "Labels":
+        """Return these labels with `other` laid over them."""
+        return Labels({**dict(self.pairs), **other})
+
+
+def fingerprint(*parts: str) -> str:
+    """Return a stable 16-digit hex id of the given texts (BLAKE2b, 8 bytes)."""
+    digest = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        digest.update(part.encode("utf-8", "surrogatepass"))
+        digest.update(b"\x00")
+    return digest.hexdigest()
+
+
+def labels_id(labels: Labels) -> str:
+    """Return a stable hex id of a labelset."""
+    return fingerprint(*(text for pair in labels.pairs for text in pair))

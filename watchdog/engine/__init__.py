@@ -1,0 +1,1 @@
+"""The loops: collect, evaluate, plan, deliver. No decisions."""

@@ -1,0 +1,1 @@
+"""Channels: Apprise and the console."""

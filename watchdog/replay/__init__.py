@@ -1,0 +1,1 @@
+"""The engine's own slot function on a virtual clock."""

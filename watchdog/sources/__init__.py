@@ -1,0 +1,1 @@
+"""One file per system that answers queries; one registry line each."""

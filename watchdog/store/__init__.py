@@ -1,0 +1,1 @@
+"""SQLite: one writer, WAL, numbered migrations."""

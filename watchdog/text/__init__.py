@@ -1,0 +1,1 @@
+"""Engines behind core's protocols: RE2 patterns, Jinja2 templates."""

@@ -1,0 +1,1 @@
+"""Status page, API and health endpoints. Empty until its issue."""
