@@ -175,6 +175,7 @@ class Stored:
     outbox: tuple[Delivery, ...]  # pending; what was in flight comes back pending, maybe_repeat
     transitions: tuple[Transition, ...]  # after the mark
     memory: Mapping[str, str]
+    newest_delivery: int = 0  # highest outbox id ever given
 
 
 class Store(Protocol):
@@ -188,11 +189,11 @@ class Store(Protocol):
         ...
 
     def commit_slot(self, commit: SlotCommit) -> tuple[Transition, ...]:
-        """T1. Returns the transitions with their `seq`."""
+        """T1. Returns the transitions with their `seq`; a seq that is not 0 is kept as it is."""
         ...
 
     def commit_plan(self, commit: PlanCommit) -> tuple[Delivery, ...]:
-        """T2. Returns the new rows with their ids."""
+        """T2. Returns the new rows with their ids; an id that is not 0 is kept as it is."""
         ...
 
     def start_attempt(self, delivery: Delivery) -> None:

@@ -1,0 +1,67 @@
+"""What collectors bring and a slot takes away. Plain hand-over on one event loop, no locks."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from watchdog.core.health import Probe
+from watchdog.core.logs import LogLine, StreamState
+from watchdog.core.tasks import Task, TaskObservation
+from watchdog.ports import MetricAnswer, TaskListing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListingArrived:
+    """A healthy task list."""
+
+    source: str
+    listing: TaskListing
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusArrived:
+    """A healthy answer about one task."""
+
+    observation: TaskObservation
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointsArrived:
+    """A healthy metric answer."""
+
+    task: Task
+    metric: str
+    answer: MetricAnswer
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinesArrived:
+    """New lines of one stream, and the state that has consumed them."""
+
+    task: Task
+    state: StreamState
+    lines: tuple[LogLine, ...]
+    late: int = 0
+    first: bool = False  # the stream's first read ever
+    unread: str = ""  # from when to when lines were passed over, in words
+    lag_s: float = 0.0
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Inbox:
+    """Everything that arrived since the last slot took it, in order of arrival."""
+
+    probes: list[Probe] = field(default_factory=list)
+    listings: list[ListingArrived] = field(default_factory=list)
+    statuses: list[StatusArrived] = field(default_factory=list)
+    points: list[PointsArrived] = field(default_factory=list)
+    lines: list[LinesArrived] = field(default_factory=list)
+
+    def drain(self) -> "Inbox":
+        """Take everything."""
+        taken = Inbox(self.probes, self.listings, self.statuses, self.points, self.lines)
+        self.probes, self.listings, self.statuses, self.points, self.lines = [], [], [], [], []
+        return taken
