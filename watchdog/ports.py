@@ -213,13 +213,50 @@ class Store(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRecord:
+    """One attempt of one delivery, as it ended. `number` counts from 1."""
+
+    delivery: int  # its id
+    number: int
+    at: Moment
+    result: DeliveryResult
+
+
 class StateReader(Protocol):
-    """Read-only views for verbs, open while the daemon writes."""
+    """Read-only views for verbs, open while the daemon writes.
+
+    Every method raises `StoreError` when the file cannot be read; each answer is of one moment.
+    """
+
+    def load(self) -> Stored:
+        """Everything a start would resume from, as it stands: what is in flight is shown as such."""
+        ...
 
     def incidents(self, *, limit: int) -> Sequence[Incident]:
         """The newest incidents, open ones first."""
         ...
 
+    def incident(self, incident: str) -> Incident | None:
+        """One incident by its id; None if it is not known (any more)."""
+        ...
+
     def deliveries(self, incident: str) -> Sequence[Delivery]:
         """Every delivery of an incident, oldest first."""
+        ...
+
+    def attempts(self, incident: str) -> Sequence[AttemptRecord]:
+        """Every attempt of every delivery of an incident, in the order they ended."""
+        ...
+
+    def ledger(self, incident: str) -> Sequence[LedgerEntry]:
+        """What each channel was last told of an incident."""
+        ...
+
+    def undelivered(self, *, limit: int) -> Sequence[Delivery]:
+        """The newest deliveries that were given up, over all incidents."""
+        ...
+
+    def close(self) -> None:
+        """Release the file."""
         ...
