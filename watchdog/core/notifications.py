@@ -33,6 +33,7 @@ class Notification:
     reminder: int = 0  # which reminder this is, from 1
     maybe_repeat: bool = False  # an earlier attempt may have arrived
     not_stored: bool = False  # the state could not be written when this was decided
+    half_size: bool = False  # the provider found an earlier, longer rendering too long
 
 
 class DeliveryState(StrEnum):

@@ -1,0 +1,239 @@
+"""The delivery policy: what becomes of an outbox row after an attempt, and which row is next.
+
+Pure: the caller brings the moment and the random number. All ages and waits are on the watched
+clock. Knows nothing of transports beyond the five answers.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from watchdog.core.alerts import Notice, NoticeKind
+from watchdog.core.moments import Moment
+from watchdog.core.notifications import (
+    Answer,
+    Delivery,
+    DeliveryResult,
+    DeliveryState,
+    LedgerEntry,
+    MessageKind,
+)
+from watchdog.core.planning import Pair, in_order, pair_of
+from watchdog.core.rules import Severity
+
+BASE = timedelta(seconds=2)
+CAP = timedelta(minutes=10)
+FLOOR = timedelta(seconds=1)
+RETRY_AFTER_CAP = timedelta(hours=1)
+THROTTLED_WAIT = timedelta(minutes=1)  # chat services count messages per minute
+SECOND_TRY = timedelta(minutes=5)  # after a refusal
+MAX_AGE = timedelta(hours=24)
+MAX_AGE_INFO = timedelta(hours=1)
+BROKEN_AFTER = 5  # failures in a row
+
+_URGENT = frozenset({MessageKind.FIRST, MessageKind.ESCALATION})
+_RETRYABLE = frozenset({Answer.RETRY, Answer.UNKNOWN})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptDecision:
+    """What T3 stores: the row as it now stands, the ledger if the channel was told.
+
+    gave_up: the row is dead; say so through other channels (`undelivered_notice`).
+    """
+
+    delivery: Delivery
+    ledger: LedgerEntry | None = None
+    gave_up: bool = False
+
+
+def after_attempt(
+    delivery: Delivery, result: DeliveryResult, moment: Moment, jitter: float
+) -> AttemptDecision:
+    """Decide what becomes of a row. `jitter`: a random number in [0, 1)."""
+    row = replace(delivery, last_result=result)
+    if not throttled(result):
+        row = replace(row, attempts=delivery.attempts + 1)
+    if result.answer is Answer.OK:
+        return AttemptDecision(
+            delivery=replace(row, state=DeliveryState.DONE), ledger=_told(row, result, moment)
+        )
+    if result.answer is Answer.UNKNOWN:
+        row = replace(row, notification=replace(row.notification, maybe_repeat=True))
+    if result.answer is Answer.TOO_LONG and not row.notification.half_size:
+        row = replace(row, notification=replace(row.notification, half_size=True))
+        return _again(row, moment, timedelta())
+    if result.answer in _RETRYABLE:
+        return _again(row, moment, _wait(row, result, jitter))
+    return _refused(delivery, row, moment)
+
+
+def throttled(result: DeliveryResult) -> bool:
+    """Whether the provider asks for patience; such a wait does not count as a try."""
+    return result.answer is Answer.RETRY and (result.retry_after is not None or result.code == "429")
+
+
+def next_due(
+    outbox: Iterable[Delivery],
+    channel: str,
+    moment: Moment,
+    ledger: Mapping[Pair, LedgerEntry] | None = None,
+) -> Delivery | None:
+    """Return the row this channel should try now, or None.
+
+    Oldest first; a critical first word or escalation goes before other incidents; within an
+    incident strictly in order. With a ledger, the end of what was never told is passed over
+    (the next plan supersedes it).
+    """
+    heads: dict[str, Delivery] = {}
+    live = (DeliveryState.PENDING, DeliveryState.INFLIGHT)
+    for row in in_order(
+        tuple(row for row in outbox if row.notification.channel == channel and row.state in live)
+    ):
+        heads.setdefault(row.notification.incident.id, row)
+    due = [
+        row
+        for row in heads.values()
+        if row.state is DeliveryState.PENDING
+        and row.not_before <= moment.watched
+        and not (ledger is not None and _orphan(row, ledger))
+    ]
+    return min(due, key=lambda row: (not _urgent(row), row.created, row.id), default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelHealth:
+    """How one channel has been answering.
+
+    not_before: the whole channel rests until then (watched): throttled, or broken and only probed.
+    """
+
+    failures: int = 0  # retryable ones in a row
+    broken: bool = False
+    not_before: timedelta = timedelta()
+
+
+def after_answer(
+    channel: str, health: ChannelHealth, decision: AttemptDecision, moment: Moment
+) -> tuple[ChannelHealth, Notice | None]:
+    """Return the channel's health after an attempt, and what is to be said about it, if anything."""
+    result = decision.delivery.last_result
+    if result is None:
+        return health, None
+    if result.answer is Answer.OK:
+        return ChannelHealth(), broken_notice(channel, health, active=False) if health.broken else None
+    if throttled(result):
+        return replace(health, not_before=decision.delivery.not_before), None
+    if result.answer not in _RETRYABLE:
+        return health, None
+    failures = health.failures + 1
+    broken = failures >= BROKEN_AFTER
+    rest = decision.delivery.not_before if broken else moment.watched
+    now = ChannelHealth(failures=failures, broken=broken, not_before=rest)
+    fresh = broken and not health.broken
+    return now, broken_notice(channel, now, result=result) if fresh else None
+
+
+def broken_notice(
+    channel: str, health: ChannelHealth, *, result: DeliveryResult | None = None, active: bool = True
+) -> Notice:
+    """Return the notice that a channel does not take messages (or takes them again)."""
+    return Notice(
+        kind=NoticeKind.CHANNEL_BROKEN,
+        subject=channel,
+        params={
+            "channel": channel,
+            "failures": str(health.failures),
+            "answer": _answer(result),
+        },
+        active=active,
+        exclude=(channel,),
+    )
+
+
+def undelivered_notice(delivery: Delivery) -> Notice | None:
+    """Return the notice that a message was given up; None for a message about channels itself."""
+    incident = delivery.notification.incident
+    if incident.notice in (NoticeKind.UNDELIVERED, NoticeKind.CHANNEL_BROKEN):
+        return None
+    channel = delivery.notification.channel
+    return Notice(
+        kind=NoticeKind.UNDELIVERED,
+        subject=f"{channel}/{incident.id}",
+        severity=max(incident.severity, Severity.WARNING, key=lambda severity: severity.rank),
+        params={
+            "channel": channel,
+            "incident": incident.id,
+            "rule": incident.rule,
+            "task": incident.labels.get("task_name", ""),
+            "kind": delivery.notification.kind.value,
+            "attempts": str(delivery.attempts),
+            "answer": _answer(delivery.last_result),
+        },
+        lasting=False,
+        exclude=(channel,),
+    )
+
+
+def _told(row: Delivery, result: DeliveryResult, moment: Moment) -> LedgerEntry:
+    incident = row.notification.incident
+    return LedgerEntry(
+        incident=incident.id,
+        channel=row.notification.channel,
+        kind=row.notification.kind,
+        told_at=moment.at,
+        told_watched=moment.watched,
+        severity=incident.severity,
+        members=len(incident.members),
+        count=incident.count,
+        fingerprints=incident.fingerprints,
+        reminders=row.notification.reminder,
+        answer=_answer(result),
+    )
+
+
+def _again(row: Delivery, moment: Moment, wait: timedelta) -> AttemptDecision:
+    age = moment.watched - row.created
+    info = row.notification.incident.severity is Severity.INFO
+    if age >= (MAX_AGE_INFO if info else MAX_AGE):
+        return _dead(row)
+    return AttemptDecision(
+        delivery=replace(row, state=DeliveryState.PENDING, not_before=moment.watched + wait)
+    )
+
+
+def _refused(before: Delivery, row: Delivery, moment: Moment) -> AttemptDecision:
+    last = before.last_result
+    if last is not None and last.answer is Answer.PERMANENT:
+        return _dead(row)
+    if row.last_result is not None:  # a text still too long at half size counts as a refusal
+        row = replace(row, last_result=replace(row.last_result, answer=Answer.PERMANENT))
+    return _again(row, moment, SECOND_TRY)
+
+
+def _dead(row: Delivery) -> AttemptDecision:
+    return AttemptDecision(delivery=replace(row, state=DeliveryState.DEAD), gave_up=True)
+
+
+def _wait(row: Delivery, result: DeliveryResult, jitter: float) -> timedelta:
+    if result.retry_after is not None:
+        return max(FLOOR, min(result.retry_after, RETRY_AFTER_CAP))
+    if throttled(result):
+        return THROTTLED_WAIT * (0.5 + jitter / 2)
+    doubling = min(row.attempts - 1, 20)
+    return max(FLOOR, min(CAP, BASE * float(2**doubling)) * jitter)
+
+
+def _urgent(row: Delivery) -> bool:
+    said = row.notification
+    return said.kind in _URGENT and said.incident.severity is Severity.CRITICAL
+
+
+def _orphan(row: Delivery, ledger: Mapping[Pair, LedgerEntry]) -> bool:
+    return row.notification.kind is MessageKind.CLOSED and pair_of(row) not in ledger
+
+
+def _answer(result: DeliveryResult | None) -> str:
+    if result is None:
+        return ""
+    return " ".join(filter(None, (result.code, result.detail))) or result.answer.value
