@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from watchdog.core.labels import Labels, fingerprint, labels_id
-from watchdog.core.outcomes import Evidence
+from watchdog.core.outcomes import Evidence, Outcome
 from watchdog.core.rules import Severity
 
 
@@ -42,6 +42,9 @@ class Alert:
     value: float | None = None
     incident: str = ""
     rule_identity: str = ""
+    verdict: Outcome = Outcome.TRUE  # the newest one that was not THIN, ERROR or frozen
+    judged: timedelta = timedelta()  # watched clock at the newest TRUE, FALSE or BETWEEN
+    unseen: bool = False  # the present run of FALSE may have begun while we were not running
 
 
 def alert_id(rule: str, labels: Labels) -> str:
@@ -108,6 +111,7 @@ class IncidentMember:
     since: datetime
     until: datetime | None = None
     value: float | None = None
+    reason: CloseReason | None = None  # why it left, once it has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +146,7 @@ class Incident:
     repeat: timedelta = timedelta(hours=4)
     notice: NoticeKind | None = None
     params: Mapping[str, str] = field(default_factory=dict)
+    touched: timedelta = timedelta()  # watched clock: newest event; a notice said once: when it was said
 
     @property
     def open(self) -> bool:

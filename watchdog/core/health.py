@@ -73,6 +73,9 @@ class ProbeState:
     last_good: datetime | None = None
     failure: Failure | None = None
     detail: str = ""
+    asked: datetime | None = None  # newest answer or failure
+    sighted: datetime | None = None  # when a blindness last ended
+    subject: str = ""  # what its blindness is (or was) reported under, see `blindness`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ Owns the values. How they change as observations arrive is `tracking`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from watchdog.core.labels import SOURCE, TASK, TASK_NAME, Labels
@@ -62,6 +62,7 @@ class Seen:
     labels: Labels  # {pod} or {pod, gpu}
     first: datetime
     last: datetime
+    missing: timedelta = timedelta()  # watched time without it, while its source answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +79,8 @@ class TaskState:
     watched_since: datetime | None = None
     nodes: Mapping[str, str] = field(default_factory=dict)  # pod → node, where known
     expected: tuple[Seen, ...] = ()  # the members this attempt is known to have
+    restarts: int | None = None  # the source's own count, where it has one
+    misses: int | None = None  # whole lists in a row without it; None = no list ever had it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
