@@ -29,10 +29,11 @@ class LogQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPage:
-    """What came back. `full`: exactly `limit` rows came, so more may exist."""
+    """What came back. `full`: exactly `limit` rows came, so more may exist. `remarks`: rows dropped."""
 
     lines: tuple[LogLine, ...]
     full: bool
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

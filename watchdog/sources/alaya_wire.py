@@ -1,0 +1,361 @@
+"""What Alaya's answers look like: the envelope, metrics and logs, decoded into columns and lines.
+
+Pure: bytes in, values or `SourceError` out. Each shape is one struct, so that one that turns out
+different is one edit. Tasks and pods are in `alaya_tasks`. Error texts carry no content of an
+answer beyond the server's own short message, with our secrets taken out.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from watchdog.core.durations import SECOND_NS, to_ns
+from watchdog.core.health import Failure
+from watchdog.core.labels import GPU, POD, Labels
+from watchdog.core.logs import LogLine, LogPage, LogQuery
+from watchdog.core.series import SeriesPoints
+from watchdog.core.tasks import Task
+from watchdog.errors import SourceError
+from watchdog.ports import MetricAnswer
+from watchdog.sources.answers import HttpAnswer, failure, failure_of_status, json_text
+
+SUCCESS = 200
+LATEST_SECONDS = 100_000_000_000  # epoch seconds beyond this are some other unit
+NO_VALUE = frozenset({"", "-", "--", "nan", "null", "none", "n/a"})
+MESSAGE_SHOWN = 80
+
+BUSINESS_CODES = {
+    40001: (Failure.KEY_MISSING, "the authorization header is missing or malformed"),
+    40002: (Failure.CLOCK_SKEW, "this machine's clock is more than 5 minutes off"),
+    40003: (Failure.SIGNATURE, "the secret key does not fit the access key"),
+    40004: (Failure.KEY_DISABLED, "enable the key in the console"),
+    40005: (Failure.KEY_EXPIRED, "create a new key in the console"),
+    40006: (Failure.KEY_UNKNOWN, "the key does not exist"),
+    40401: (Failure.KEY_EXPIRED, "the login has expired, or no key was sent"),
+}
+
+
+class Envelope(msgspec.Struct, gc=False):
+    """What every answer is wrapped in. `data` changes its type on errors, so it stays raw."""
+
+    status: int
+    message: msgspec.Raw = msgspec.Raw(b'""')
+    data: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Point(msgspec.Struct, gc=False):
+    timestamp: int | float | str | None = None
+    value: str | int | float | None = None
+
+
+class _Series(msgspec.Struct, gc=False, rename="camel"):
+    type: str | None = None
+    pod_name: str | None = None
+    gpu_name: str | None = None
+    metric_data: list[_Point] | None = None
+
+
+class _Metrics(msgspec.Struct, gc=False, rename="camel"):
+    metric_data: list[_Series] | None = None
+
+
+class _Row(msgspec.Struct, gc=False, rename="camel"):
+    timestamp: object = None
+    log: object = None
+    pod_name: object = None
+
+
+T = TypeVar("T")
+
+_ENVELOPE = msgspec.json.Decoder(Envelope)
+_METRICS = msgspec.json.Decoder(_Metrics | None)
+_ROWS = msgspec.json.Decoder(list[_Row] | None)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer, understood. `enveloped`: it had the API's own form, so this is the API speaking."""
+
+    data: msgspec.Raw
+    enveloped: bool
+    error: SourceError | None = None
+
+
+def read_reply(answer: HttpAnswer, secrets: Sequence[str] = ()) -> Reply:
+    """Judge an answer by its HTTP status and by the status in its body; `secrets` are masked in texts."""
+    nothing = msgspec.Raw(b"null")
+    try:
+        envelope = decode(_ENVELOPE, json_text(answer))
+    except SourceError as unreadable:
+        return Reply(nothing, False, _unreadable(answer, unreadable))
+    error = _business_failure(answer, envelope, secrets)
+    return Reply(envelope.data, True, error)
+
+
+def decode(decoder: msgspec.json.Decoder[T], text: bytes | msgspec.Raw) -> T:
+    """Decode JSON; text with broken characters is repaired first rather than lost.
+
+    Raises:
+        SourceError: MALFORMED; says where in the document, not what stood there.
+    """
+    try:
+        return decoder.decode(text)
+    except msgspec.ValidationError as error:
+        raise failure(Failure.MALFORMED, str(error)[:160]) from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        reason = str(error)[:100]
+    try:
+        return decoder.decode(_repaired(bytes(text)))
+    except msgspec.ValidationError as error:
+        raise failure(Failure.MALFORMED, str(error)[:160]) from None
+    except (ValueError, RecursionError):
+        raise failure(Failure.MALFORMED, reason) from None
+
+
+def _repaired(text: bytes) -> bytes:
+    """Replace bytes that are no UTF-8 and lone surrogates; ValueError if it is no JSON even so."""
+    document = json.loads(text.decode("utf-8", "replace"))
+    return json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _unreadable(answer: HttpAnswer, unreadable: SourceError) -> SourceError:
+    """Name a failure whose body is not the API's: by its HTTP status where that says more."""
+    if 300 <= answer.status < 400:
+        return failure(Failure.NOT_JSON, f"redirected with HTTP {answer.status}")
+    kind = failure_of_status(answer.status)
+    if kind is None:
+        return unreadable
+    if kind is Failure.NOT_FOUND and unreadable.failure is Failure.NOT_JSON:
+        return failure(Failure.NOT_JSON, f"{unreadable.detail}, HTTP {answer.status}")
+    return failure(kind, f"HTTP {answer.status}", retry_after=answer.retry_after)
+
+
+def _business_failure(answer: HttpAnswer, envelope: Envelope, secrets: Sequence[str]) -> SourceError | None:
+    http, status = answer.status, envelope.status
+    if status in BUSINESS_CODES:
+        kind, meaning = BUSINESS_CODES[status]
+        return failure(kind, f"{meaning} (code {status}, HTTP {http})", retry_after=answer.retry_after)
+    http_kind = failure_of_status(http)
+    if status == SUCCESS and http_kind is None:
+        return None
+    kind = _kind_of(status) or http_kind or Failure.SERVER_ERROR
+    if http_kind is Failure.THROTTLED:
+        kind = http_kind
+    where = f"HTTP {http}" if status in (http, SUCCESS) else f"code {status}, HTTP {http}"
+    message = _message(envelope.message, secrets)
+    detail = f"{message} ({where})" if message else where
+    return failure(kind, detail, retry_after=answer.retry_after)
+
+
+def _kind_of(status: int) -> Failure | None:
+    """Name a body status; five-digit codes begin with the HTTP status they belong to."""
+    if status == SUCCESS:
+        return None
+    if 10_000 <= status <= 99_999:
+        status //= 100
+    return failure_of_status(status) if 300 <= status < 600 else Failure.SERVER_ERROR
+
+
+def _message(raw: msgspec.Raw, secrets: Sequence[str]) -> str:
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return ""
+    text = value if isinstance(value, str) else ""
+    for secret in secrets:
+        text = text.replace(secret, "****") if secret else text
+    text = " ".join("".join(c if c.isprintable() else " " for c in text[:1000]).split())
+    return text if len(text) <= MESSAGE_SHOWN else text[: MESSAGE_SHOWN - 1] + "…"
+
+
+@dataclass(slots=True)
+class _Remarks:
+    """What is odd about one answer, counted so that each is said once."""
+
+    suspect: list[float] = field(default_factory=list)
+    unreadable: int = 0
+    bad_times: int = 0
+    foreign: int = 0
+    disagree: int = 0
+
+    def texts(self, metric: str) -> tuple[str, ...]:
+        said = []
+        if self.suspect:
+            worst = max(self.suspect, key=abs)
+            said.append(f"suspect values of {metric}: outside 0 to 1, such as {worst:g}; kept as sent")
+        if self.unreadable:
+            said.append(f"{self.unreadable} values of {metric} are no numbers; dropped")
+        if self.bad_times:
+            said.append(f"{self.bad_times} points of {metric} have no readable time; dropped")
+        if self.foreign:
+            said.append(f"{self.foreign} series are of another type than {metric}; dropped")
+        if self.disagree:
+            said.append(f"{self.disagree} series of {metric} came twice and disagree; averaged")
+        return tuple(said)
+
+
+def read_metrics(data: msgspec.Raw, *, task: Task, metric: str, since: datetime) -> MetricAnswer:
+    """Decode a metrics answer into one series per (pod, gpu), points newer than `since` only.
+
+    No data at all is a healthy, empty answer: what an idle or ended task returns is not documented.
+    """
+    document = decode(_METRICS, data)
+    remarks = _Remarks()
+    parts: dict[tuple[str, str], list[_Columns]] = {}
+    since_s = to_ns(since) // SECOND_NS
+    points = 0
+    for series in (document and document.metric_data) or ():
+        if series.type and series.type.lower() != metric:
+            remarks.foreign += 1
+            continue
+        points += len(series.metric_data or ())
+        columns = _columns(series.metric_data or (), since_s, remarks)
+        if columns is not None:
+            parts.setdefault((series.pod_name or "", series.gpu_name or ""), []).append(columns)
+    if points and remarks.bad_times == points:
+        raise failure(Failure.MALFORMED, "no point has a time in Unix seconds")
+    answer = tuple(
+        _merged(_labels(task, pod, gpu), columns, remarks) for (pod, gpu), columns in parts.items()
+    )
+    return MetricAnswer(series=answer, remarks=remarks.texts(metric))
+
+
+_Columns = tuple[NDArray[np.int64], NDArray[np.float64]]
+
+
+def _labels(task: Task, pod: str, gpu: str) -> Labels:
+    return task.identity.plus({POD: pod, GPU: gpu})
+
+
+def _columns(points: Sequence[_Point], since_s: int, remarks: _Remarks) -> _Columns | None:
+    """Turn points into columns sorted by time, the last of equal times; None without a new one."""
+    found: dict[int, float] = {}
+    for point in points:
+        time = point.timestamp
+        if time.__class__ is not int:
+            time = _seconds(time)
+        if time is None or not 0 < time < LATEST_SECONDS:
+            remarks.bad_times += 1
+            continue
+        if time <= since_s:
+            continue
+        value = _ratio(point.value, remarks)
+        if value is not None:
+            found[time] = value
+    if not found:
+        return None
+    times = np.fromiter(found.keys(), np.int64, len(found))
+    values = np.fromiter(found.values(), np.float64, len(found))
+    order = np.argsort(times, kind="stable")
+    return times[order] * SECOND_NS, values[order]
+
+
+def _seconds(time: object) -> int | None:
+    """Read epoch seconds written as text or with a fraction."""
+    try:
+        seconds = float(time) if isinstance(time, (str, int, float)) else math.nan
+    except ValueError:
+        return None
+    return int(seconds) if abs(seconds) < LATEST_SECONDS else None
+
+
+def _ratio(value: str | float | None, remarks: _Remarks) -> float | None:
+    """Read a ratio; None when there is none. Values outside 0 to 1 are kept and remarked upon."""
+    if isinstance(value, str):
+        text = value.strip()
+        try:
+            number = float(text) if "_" not in text else math.nan
+        except ValueError:
+            if text.lower() not in NO_VALUE:
+                remarks.unreadable += 1
+            return None
+    elif value is None:
+        return None
+    else:
+        number = float(value) if abs(value) < 1e300 else math.nan
+    if not math.isfinite(number):
+        return None
+    if not 0.0 <= number <= 1.0:
+        remarks.suspect.append(number)
+    return number
+
+
+def _merged(labels: Labels, parts: Sequence[_Columns], remarks: _Remarks) -> SeriesPoints:
+    """Join series that share pod and GPU name: cards without a name cannot be told apart."""
+    if len(parts) == 1:
+        return SeriesPoints(labels=labels, times=parts[0][0], values=parts[0][1])
+    all_times = np.concatenate([times for times, _ in parts])
+    all_values = np.concatenate([values for _, values in parts])
+    times, index, counts = np.unique(all_times, return_inverse=True, return_counts=True)
+    first = np.empty(len(times))
+    first[index[::-1]] = all_values[::-1]
+    if np.array_equal(first[index], all_values):
+        return SeriesPoints(labels=labels, times=times, values=first)
+    remarks.disagree += len(parts)
+    return SeriesPoints(labels=labels, times=times, values=np.bincount(index, all_values) / counts)
+
+
+def read_logs(data: msgspec.Raw, query: LogQuery) -> LogPage:
+    """Decode a page of log rows, sorted by time. Rows without a time are dropped and counted.
+
+    Rows outside the asked bounds are left out: a server that ignores the bounds would otherwise
+    make old lines look new at every poll.
+    """
+    rows = decode(_ROWS, data) or []
+    lines: list[LogLine] = []
+    timeless = outside = 0
+    for row in rows:
+        time_ns = _nanoseconds(row.timestamp)
+        if time_ns is None:
+            timeless += 1
+        elif not query.start_ns <= time_ns <= query.end_ns:
+            outside += 1
+        elif row.log is not None:
+            lines.append(LogLine(time_ns, _text(row.pod_name), _text(row.log)))
+    full = len(rows) >= query.limit
+    remarks = []
+    if timeless:
+        remarks.append(f"{timeless} log rows have no readable time; dropped")
+    if outside:
+        remarks.append(f"{outside} log rows lie outside the time span asked for; left out")
+    if full and len(lines) > 1 and lines[0].time_ns > lines[-1].time_ns and _descending(lines):
+        remarks.append("the log came newest first although oldest first was asked; lines may be unread")
+    lines.sort(key=_time_of)
+    return LogPage(lines=tuple(lines), full=full, remarks=tuple(remarks))
+
+
+def _time_of(line: LogLine) -> int:
+    return line.time_ns
+
+
+def _descending(lines: Sequence[LogLine]) -> bool:
+    return all(earlier.time_ns >= later.time_ns for earlier, later in pairwise(lines))
+
+
+def _nanoseconds(value: object) -> int | None:
+    """Read epoch nanoseconds, exactly: text of digits or an integer; never through a float."""
+    if isinstance(value, str):
+        text = value.strip()
+        if not (text.isascii() and text.isdigit()) or len(text) > 19:
+            return None
+        value = int(text)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 < value < 1 << 63 else None
+
+
+def _text(value: object) -> str:
+    """Return a row's text; structured rows become JSON. NUL would end the text for C libraries."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    return value.replace("\x00", "\ufffd") if "\x00" in value else value

@@ -1,0 +1,306 @@
+"""The one module that knows httpx: a small asynchronous client for JSON APIs.
+
+Owns connections, time-outs, size cap, pace and the translation of every foreign exception into
+`SourceError`. A request is never cancelled inside a pool that goes on being used: httpx 0.28 would
+lose the connection for ever. Knows nothing of any API, nor of credentials.
+"""
+
+import asyncio
+import contextlib
+import logging
+import ssl
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cache, partial
+from typing import cast
+
+import httpx
+
+from watchdog.core.durations import format_duration
+from watchdog.core.health import Failure
+from watchdog.errors import SourceError
+from watchdog.ports import Clock
+from watchdog.sources.answers import HttpAnswer, parse_retry_after
+from watchdog.sources.pace import Pace
+
+CLOSING_GRACE_S = 1.0
+SPARE_CONNECTIONS = 2  # beyond `concurrency`: no request of ours ever waits inside the pool
+
+Params = Sequence[tuple[str, str]]
+Headers = Callable[[], Mapping[str, str]]  # asked right before sending: signatures carry the time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpLimits:
+    """Bounds of one source's traffic. `rate` is requests per second on average, `body` bytes."""
+
+    connect: timedelta = timedelta(seconds=10)
+    read: timedelta = timedelta(seconds=20)  # without a single byte
+    write: timedelta = timedelta(seconds=10)
+    pool: timedelta = timedelta(seconds=5)
+    deadline: timedelta = timedelta(seconds=30)  # for one whole answer
+    body: int = 16 * 1024 * 1024
+    concurrency: int = 4
+    rate: float = 5.0
+    burst: int = 10
+
+
+@dataclass(slots=True, eq=False)
+class _Generation:
+    """One httpx client and what runs on it. Retired, it takes no new request and soon ends."""
+
+    client: httpx.AsyncClient
+    running: set[asyncio.Task[HttpAnswer]] = field(default_factory=set)
+    abandoned: set[asyncio.Task[HttpAnswer]] = field(default_factory=set)
+    retired: bool = False
+    closing: bool = False
+
+
+class HttpClient:
+    """GET with bounds. One per source, so that a bad source cannot starve another."""
+
+    def __init__(
+        self, base_url: str, *, clock: Clock, limits: HttpLimits | None = None, proxy: str = ""
+    ) -> None:
+        """`base_url` has a scheme and a host and no credentials; ValueError says what is wrong."""
+        self.base_url = checked_base_url(base_url)
+        self.replaced = 0  # how often a client was given up
+        self._clock = clock
+        self._limits = limits or HttpLimits()
+        self._proxy = proxy
+        self._slots = asyncio.Semaphore(self._limits.concurrency)
+        self._pace = Pace(clock, self._limits.rate, self._limits.burst)
+        self._closers: set[asyncio.Task[None]] = set()
+        self._closed = False
+        _hush_httpx()
+        self._generation: _Generation | None = _Generation(self._new_client())
+
+    async def get(self, path: str, params: Params = (), headers: Headers = dict) -> HttpAnswer:
+        """Send one GET and read the whole answer, whatever its status; redirects are not followed.
+
+        Cancelling the caller leaves the request behind: it ends by itself, with its client.
+
+        Raises:
+            SourceError: no whole answer came (unreachable, timed out, too large, broken off).
+        """
+        await self._slots.acquire()
+        try:
+            await self._pace.wait_turn()
+            generation = self._current()
+        except BaseException:
+            self._slots.release()
+            raise
+        task = asyncio.create_task(self._exchange(generation, path, params, headers))
+        generation.running.add(task)
+        task.add_done_callback(partial(self._finished, generation))
+        deadline = self._limits.deadline
+        try:
+            done, _ = await asyncio.wait({task}, timeout=deadline.total_seconds())
+        except asyncio.CancelledError:
+            self._abandon(generation, task)
+            raise
+        if not done:
+            self._abandon(generation, task)
+            raise SourceError(Failure.TIMEOUT, f"no whole answer within {format_duration(deadline)}")
+        if task.cancelled():  # by `close`
+            raise SourceError(Failure.UNREACHABLE, "this source was closed", retryable=False)
+        return task.result()
+
+    async def close(self) -> None:
+        """Close every connection; requests in progress end as failed. May be called again."""
+        self._closed = True
+        generation = self._generation
+        if generation is not None:
+            generation.abandoned |= generation.running
+            self._retire(generation)
+            self._close_if_idle(generation)
+        while self._closers:
+            await asyncio.wait(self._closers)
+
+    def _current(self) -> _Generation:
+        if self._closed:
+            raise SourceError(Failure.UNREACHABLE, "this source was closed", retryable=False)
+        if self._generation is None:
+            self._generation = _Generation(self._new_client())
+        return self._generation
+
+    def _new_client(self) -> httpx.AsyncClient:
+        limits = self._limits
+        return httpx.AsyncClient(
+            verify=_shared_ssl_context(),
+            proxy=self._proxy or None,
+            trust_env=False,
+            follow_redirects=False,
+            headers={"accept": "application/json", "accept-encoding": "gzip"},
+            timeout=httpx.Timeout(
+                connect=limits.connect.total_seconds(),
+                read=limits.read.total_seconds(),
+                write=limits.write.total_seconds(),
+                pool=limits.pool.total_seconds(),
+            ),
+            limits=httpx.Limits(
+                max_connections=limits.concurrency + SPARE_CONNECTIONS,
+                max_keepalive_connections=limits.concurrency,
+                keepalive_expiry=5.0,
+            ),
+        )
+
+    async def _exchange(
+        self, generation: _Generation, path: str, params: Params, headers: Headers
+    ) -> HttpAnswer:
+        url = self.base_url + path
+        try:
+            request = generation.client.stream("GET", url, params=list(params), headers=headers())
+            async with request as response:
+                body = await self._read(generation, response)
+        except SourceError:
+            raise
+        except httpx.PoolTimeout as error:
+            self._retire(generation)
+            raise SourceError(Failure.TIMEOUT, "no free connection") from error
+        except Exception as error:  # noqa: BLE001 - httpx lets OSError, ssl and h11 errors through
+            raise _translated(error, self._limits) from None
+        retry_after = response.headers.get("retry-after", "")
+        return HttpAnswer(
+            status=response.status_code,
+            content_type=response.headers.get("content-type", ""),
+            body=body,
+            retry_after=parse_retry_after(
+                retry_after, response.headers.get("date", ""), now=self._clock.now()
+            ),
+            location=response.headers.get("location", ""),
+        )
+
+    async def _read(self, generation: _Generation, response: httpx.Response) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        chunks = cast(AsyncGenerator[bytes, None], response.aiter_bytes())
+        async with contextlib.aclosing(chunks):
+            async for chunk in chunks:
+                size += len(chunk)
+                if size > self._limits.body:
+                    megabytes = self._limits.body / (1024 * 1024)
+                    raise SourceError(Failure.MALFORMED, f"the answer is larger than {megabytes:g} MiB")
+                if asyncio.current_task() in generation.abandoned:
+                    raise SourceError(Failure.TIMEOUT, "nobody waits any more")
+                parts.append(chunk)
+        return b"".join(parts)
+
+    def _finished(self, generation: _Generation, task: asyncio.Task[HttpAnswer]) -> None:
+        generation.running.discard(task)
+        self._slots.release()
+        if not task.cancelled():
+            task.exception()  # seen, whether or not somebody still waits for it
+        self._close_if_idle(generation)
+
+    def _abandon(self, generation: _Generation, task: asyncio.Task[HttpAnswer]) -> None:
+        if task.done():
+            return
+        generation.abandoned.add(task)
+        self._retire(generation)
+        self._close_if_idle(generation)
+
+    def _retire(self, generation: _Generation) -> None:
+        if generation.retired:
+            return
+        generation.retired = True
+        if self._generation is generation:
+            self._generation = None
+            self.replaced += 1
+
+    def _close_if_idle(self, generation: _Generation) -> None:
+        """Close a retired client once nobody waits for anything on it."""
+        if not generation.retired or generation.closing or generation.running - generation.abandoned:
+            return
+        generation.closing = True
+        closer = asyncio.create_task(_close(generation))
+        self._closers.add(closer)
+        closer.add_done_callback(self._closers.discard)
+
+
+async def _close(generation: _Generation) -> None:
+    """Close the connections, which ends what still runs on them; cancel what does not end."""
+    with contextlib.suppress(Exception):  # a broken transport may fail to close; it is dropped anyway
+        await generation.client.aclose()
+    if generation.running:
+        await asyncio.wait(set(generation.running), timeout=CLOSING_GRACE_S)
+    late = set(generation.running)
+    for task in late:
+        task.cancel()  # its pool is gone for good: nothing can leak into later requests
+    await asyncio.gather(*late, return_exceptions=True)
+
+
+def checked_base_url(text: str) -> str:
+    """Return the URL without a trailing slash; ValueError names what is wrong, never the text itself."""
+    try:
+        url = httpx.URL(text.strip())
+    except (httpx.InvalidURL, TypeError) as error:
+        raise ValueError("base_url is not a URL; write https://host") from error
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ValueError("base_url needs http:// or https:// and a host")
+    if url.userinfo:
+        raise ValueError("base_url must not contain a user or password")
+    if url.query or url.fragment:
+        raise ValueError("base_url must not contain ? or #")
+    return str(url).rstrip("/")
+
+
+def checked_proxy(text: str) -> str:
+    """Return a proxy URL httpx can use, or ''; ValueError never repeats the text (it may hold a password)."""
+    if not text:
+        return ""
+    try:
+        url = httpx.URL(text.strip())
+    except httpx.InvalidURL as error:
+        raise ValueError("proxy is not a URL; write http://host:port") from error
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ValueError("proxy needs http:// or https:// and a host")
+    return str(url)
+
+
+@cache
+def _shared_ssl_context() -> ssl.SSLContext:
+    """One context for all clients: building it costs a hundred times more than a client."""
+    return httpx.create_ssl_context()
+
+
+def _hush_httpx() -> None:
+    # At INFO, httpx writes each URL with its query; below, httpcore writes headers.
+    for name in ("httpx", "httpcore"):
+        logger = logging.getLogger(name)
+        if logger.level < logging.WARNING:
+            logger.setLevel(logging.WARNING)
+
+
+def _translated(error: Exception, limits: HttpLimits) -> SourceError:
+    match error:
+        case httpx.ConnectTimeout():
+            return SourceError(Failure.TIMEOUT, f"connecting took over {format_duration(limits.connect)}")
+        case httpx.ReadTimeout():
+            return SourceError(Failure.TIMEOUT, f"no data for {format_duration(limits.read)}")
+        case httpx.TimeoutException():
+            return SourceError(Failure.TIMEOUT, "sending took too long")
+        case httpx.ProxyError():
+            return SourceError(Failure.UNREACHABLE, "the proxy refused")
+        case httpx.ConnectError():
+            return SourceError(Failure.UNREACHABLE, _connect_reason(str(error)))
+        case httpx.DecodingError():
+            return SourceError(Failure.MALFORMED, "the compressed answer is damaged")
+        case httpx.LocalProtocolError() | httpx.UnsupportedProtocol() | httpx.InvalidURL():
+            return SourceError(
+                Failure.BAD_REQUEST, "the request cannot be sent as configured", retryable=False
+            )
+        case httpx.TransportError():
+            return SourceError(Failure.UNREACHABLE, "the connection broke off")
+    return SourceError(Failure.UNREACHABLE, f"the request failed ({type(error).__name__})")
+
+
+def _connect_reason(text: str) -> str:
+    lowered = text.lower()
+    if "certificate" in lowered or "ssl" in lowered or "tls" in lowered:
+        reason = text.rsplit("failed: ", 1)[-1].split(" (_ssl", 1)[0].strip("[] ")
+        return f"TLS: {reason[:100]}"
+    if "name" in lowered or "getaddrinfo" in lowered or "resolution" in lowered:
+        return "the host name cannot be resolved"
+    return "the connection was refused or not possible"

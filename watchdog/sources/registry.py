@@ -1,0 +1,30 @@
+"""Which kinds of source there are: one line each, with options and how to build one.
+
+Building imports the adapter; reading this table imports no HTTP library.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from watchdog.core.ruleset import SourceSpec
+from watchdog.ports import Clock, Source
+from watchdog.sources.alaya_options import ALAYA_OPTIONS
+from watchdog.sources.options import SourceOption
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceKind:
+    """One kind. `build` raises ValueError, naming the option, if the spec cannot be used."""
+
+    name: str
+    build: Callable[[SourceSpec, Clock], Source]
+    options: tuple[SourceOption, ...]
+
+
+def _alaya(spec: SourceSpec, clock: Clock) -> Source:
+    from watchdog.sources.alaya import AlayaSource
+
+    return AlayaSource(spec, clock)
+
+
+SOURCE_KINDS = {kind.name: kind for kind in (SourceKind(name="alaya", build=_alaya, options=ALAYA_OPTIONS),)}
