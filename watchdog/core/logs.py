@@ -5,6 +5,7 @@ Owns the values only; reading is `reading`, cleaning `hygiene`, secrets `masking
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,14 @@ class LogLine:
     text: str
 
 
+class ReadKind(StrEnum):
+    """Why a page is asked for; only `reading` cares."""
+
+    HEAD = "head"  # what is new, with the overlap
+    SWEEP = "sweep"  # further back, for lines that became visible late
+    GAP = "gap"  # what was passed over when the reader fell behind, filtered by the server
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogQuery:
     """One request for a page of lines, oldest first. Bounds in ns; both are meant inclusive."""
@@ -25,6 +34,8 @@ class LogQuery:
     limit: int = 500
     pod: str = ""  # "" = all pods
     contains: str = ""  # the server's substring filter; "" = none
+    kind: ReadKind = ReadKind.HEAD
+    until_ns: int = 0  # where this run of pages ends; 0 = at `end_ns`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +57,23 @@ class StreamKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Where reading stands between two pages; durable with its stream, as one value.
+
+    All zero means "not known": `reading` then takes what cursor and seen lines tell.
+    """
+
+    floor_ns: int = 0  # a line at or before this is no longer new, whenever it comes
+    complete_ns: int = 0  # the newest slot at which the end of the log was reached
+    swept_ns: int = 0  # every line visible by then was read, as far back as a sweep goes
+    head_from_ns: int = 0  # where the newest read of kind HEAD began to read
+    head_began_ns: int = 0  # and the slot in which it did
+    sweep_began_ns: int = 0  # what `swept_ns` becomes when the sweep in progress ends
+    pending: tuple[LogQuery, ...] = ()  # pages still to be asked for
+    evicted: int = 0  # lines forgotten before their time because there were too many
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamState:
     """How far one stream was consumed; durable, moved only by T1.
 
@@ -59,3 +87,4 @@ class StreamState:
     newest_ns: Mapping[str, int] = field(default_factory=dict)  # pod → newest line time
     arrived_ns: Mapping[str, int] = field(default_factory=dict)  # pod → slot when a line last came
     lines: int = 0  # consumed in all
+    progress: Progress = field(default_factory=Progress)
