@@ -1,0 +1,162 @@
+"""The connection to the state file: transactions that are whole or nothing, failures in our words.
+
+Knows nothing of tables. After a failed transaction the object stays usable; a connection that
+became doubtful is closed and made anew at the next use.
+"""
+
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+
+from watchdog.errors import StoreError
+from watchdog.store.failures import explain, primary_code
+
+BUSY_TIMEOUT = timedelta(seconds=5)
+_WAL_KEPT = 4 * 1024 * 1024  # bytes that the WAL may keep after a checkpoint
+_VACUUM_PAGES = 5_000  # given back to the file system per call: 20 MiB
+_PASSING = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+
+
+class Database:
+    """One connection, and how to get another. Without a `path` it lives in memory and is kept open."""
+
+    def __init__(
+        self, connect: Callable[[], sqlite3.Connection], name: str, path: Path | None = None
+    ) -> None:
+        self.name = name
+        self._connect = connect
+        self._path = path
+        self._file: tuple[int, int] | None = None
+        self._connection: sqlite3.Connection | None = None
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Everything in the block is committed at its end, with one fsync, or nothing is.
+
+        Raises:
+            StoreError: the disk does not take it; it was rolled back.
+        """
+        with self._scope("BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """Every read in the block sees the same moment.
+
+        Raises:
+            StoreError: the file cannot be read.
+        """
+        with self._scope("BEGIN") as connection:
+            yield connection
+
+    @contextmanager
+    def plain(self) -> Iterator[sqlite3.Connection]:
+        """Outside a transaction: for pragmas.
+
+        Raises:
+            StoreError: it did not work.
+        """
+        with self._translated():
+            yield self._ready()
+
+    def tidy(self) -> None:
+        """Give free pages back to the file system and move the WAL into the file; waits for nobody.
+
+        Raises:
+            StoreError: the disk does not take it.
+        """
+        with self.plain() as connection:
+            connection.execute(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})").fetchall()
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    def close(self) -> None:
+        """Close the connection; never fails."""
+        connection, self._connection = self._connection, None
+        if connection is not None and self._path is not None:
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
+
+    @contextmanager
+    def _scope(self, begin: str) -> Iterator[sqlite3.Connection]:
+        with self._translated():
+            connection = self._ready()
+            try:
+                connection.execute(begin)
+            except sqlite3.Error as error:
+                if primary_code(error) not in _PASSING:
+                    self.close()
+                raise
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                self._roll_back(connection)
+                raise
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, sqlite3.Warning, OverflowError, ValueError, msgspec.MsgspecError) as error:
+            raise StoreError(explain(error, self.name)) from error
+
+    def _ready(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = self._connect()
+            self._file = self._identity()
+        elif self._file != self._identity():
+            # SQLite would go on writing into a file that no restart will ever find.
+            raise StoreError(
+                f"the state file {self.name} was removed or replaced while open: put it back or restart"
+            )
+        return self._connection
+
+    def _identity(self) -> tuple[int, int] | None:
+        if self._path is None:
+            return None
+        try:
+            status = self._path.stat()
+        except OSError:
+            return None
+        return status.st_dev, status.st_ino
+
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            self.close()
+
+
+def connect_file(
+    path: Path, busy: timedelta, mode: str = "rw", *, immutable: bool = False
+) -> sqlite3.Connection:
+    """Connect to an existing file. `mode`: "rw" or "ro"; `immutable`: nobody writes it, take no locks."""
+    uri = f"{path.as_uri()}?mode={mode}" + ("&immutable=1" if immutable else "")
+    # The engine opens the store in one thread and uses it in another, never in two at once.
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=busy.total_seconds(), isolation_level=None, check_same_thread=False
+    )
+    return configured(connection)
+
+
+def configured(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Set what holds per connection and not per file, or close it."""
+    try:
+        _configure(connection)
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _configure(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.execute(f"PRAGMA journal_size_limit = {_WAL_KEPT}")
