@@ -43,7 +43,7 @@ class Alert:
     incident: str = ""
     rule_identity: str = ""
     verdict: Outcome = Outcome.TRUE  # the newest one that was not THIN, ERROR or frozen
-    judged: timedelta = timedelta()  # watched clock at the newest TRUE, FALSE or BETWEEN
+    judged: datetime | None = None  # slot of the newest TRUE, FALSE or BETWEEN
     unseen: bool = False  # the present run of FALSE may have begun while we were not running
 
 

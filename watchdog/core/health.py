@@ -1,11 +1,12 @@
 """Health: what can be seen right now, per source, capability and task.
 
 A rule is judged blind only by what it uses. Owns the counting of failures; a source's answer
-or failure comes in as a `Probe`, a verdict goes out as a `Standing`.
+or failure comes in as a `Probe`, a verdict goes out as a `Standing`. What is said about
+blindness is `blindness`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -83,3 +84,70 @@ class Health:
     """All probe states."""
 
     states: Mapping[ProbeKey, ProbeState] = field(default_factory=dict)
+
+
+BLIND_AFTER = 3  # failures in a row
+SIGHTED_AFTER = 2  # good answers in a row
+
+
+def observe(health: Health, probe: Probe) -> Health:
+    """Take in one answer or failure. See `blindness.observe_all` for whole batches."""
+    before = health.states.get(probe.key, ProbeState(key=probe.key))
+    return Health(states={**health.states, probe.key: after_probe(before, probe)})
+
+
+def after_probe(before: ProbeState, probe: Probe) -> ProbeState:
+    """Return the state of a key after one more answer or failure."""
+    if probe.failure is not None:
+        failures = before.failures + 1
+        return replace(
+            before,
+            failures=failures,
+            good=0,
+            blind=before.blind or failures >= BLIND_AFTER,
+            since=before.since or probe.at,
+            failure=probe.failure,
+            detail=probe.detail,
+            asked=probe.at,
+        )
+    if before.blind and before.good + 1 < SIGHTED_AFTER:
+        return replace(before, failures=0, good=before.good + 1, last_good=probe.at, asked=probe.at)
+    return replace(
+        before,
+        failures=0,
+        good=0,
+        blind=False,
+        since=None,
+        last_good=probe.at,
+        failure=None,
+        detail="",
+        asked=probe.at,
+        sighted=probe.at if before.blind else before.sighted,
+    )
+
+
+def standing(health: Health, key: ProbeKey) -> Standing:
+    """Say whether verdicts may be drawn from a capability for a task.
+
+    The whole-source question (no task) speaks for every task as well. What was never asked since
+    the start has no valid answer yet: it stands as failing.
+    """
+    own = health.states.get(key)
+    whole = health.states.get(replace(key, task="")) if key.task else None
+    asked = [state for state in (own, whole) if state is not None]
+    if not asked or any(state.failures for state in asked):
+        return Standing.FAILING
+    if any(state.blind for state in asked):
+        return Standing.SETTLING
+    return Standing.GOOD
+
+
+def resumed(states: Iterable[ProbeState]) -> Health:
+    """Return the health a start begins with: blind stays blind, all else must be asked again."""
+    return Health(states={state.key: state for state in states if state.blind})
+
+
+def only_tasks(health: Health, tasks: Collection[str]) -> Health:
+    """Return the health without tasks that are no longer watched. tasks: keys of those that are."""
+    kept = {key: state for key, state in health.states.items() if not key.task or key.task in tasks}
+    return health if len(kept) == len(health.states) else Health(states=kept)

@@ -1,0 +1,118 @@
+"""Endings and changes that no verdict decides: a rule removed, a task no longer watched, a member
+forgotten, an edited rule's new wording. None of them claims that anything recovered.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from watchdog.core.alerts import Alert, Change, CloseReason, Incident, IncidentMember
+from watchdog.core.incidents import Book, Step, closed, closed_alike, transition, with_members
+from watchdog.core.labels import SOURCE, TASK, Labels
+from watchdog.core.rules import Rule
+
+
+def close_rule_removed(book: Book, rules: Iterable[Rule], at: datetime) -> Step:
+    """End what belongs to rules that are gone, or that turned from a state into an event or back.
+
+    rules: all rules in force.
+    """
+    kinds = {rule.name: rule.is_event for rule in rules}
+
+    def gone(incident: Incident) -> bool:
+        return incident.notice is None and kinds.get(incident.rule) is not incident.event
+
+    dropped = [alert for alert in book.all_alerts() if kinds.get(alert.rule) is not False]
+    return _close(book, gone, dropped, CloseReason.RULE_REMOVED, at)
+
+
+def close_unwatched(
+    book: Book, watched: Collection[str], at: datetime, *, sources: Collection[str] | None = None
+) -> Step:
+    """End what belongs to tasks that are no longer watched, notices about them included.
+
+    watched: the keys of all tasks that are. sources: the names of all sources still asked (None =
+    all of them are); what was said about another one ends too.
+    """
+
+    def gone(incident: Incident) -> bool:
+        if TASK in incident.labels:
+            return incident.labels[TASK] not in watched
+        source = incident.labels.get(SOURCE)
+        return sources is not None and source is not None and source not in sources
+
+    dropped = [alert for alert in book.all_alerts() if alert.labels.get(TASK) not in watched]
+    return _close(book, gone, dropped, CloseReason.UNWATCHED, at)
+
+
+def _close(
+    book: Book,
+    gone: Callable[[Incident], bool],
+    dropped: list[Alert],
+    reason: CloseReason,
+    at: datetime,
+) -> Step:
+    ended = [closed(incident, reason, at) for incident in book.open.values() if gone(incident)]
+    return Step(
+        dropped=tuple(dropped),
+        incidents=tuple(ended),
+        transitions=tuple(transition(incident, Change.CLOSED) for incident in ended),
+    )
+
+
+def forget(book: Book, task: str, members: Collection[Labels], at: datetime) -> Step:
+    """End the alerts of a task about members (`{pod}` or `{pod, gpu}`) that are expected no more."""
+    dropped: list[Alert] = []
+    leaving: dict[str, list[Alert]] = {}
+    for alert in book.all_alerts():
+        if alert.labels.get(TASK) == task and any(_covers(member, alert.labels) for member in members):
+            dropped.append(alert)
+            leaving.setdefault(alert.rule, []).append(alert)
+    incidents: list[Incident] = []
+    for rule, alerts in leaving.items():
+        incident = book.open.get((rule, task))
+        if incident is None:
+            continue
+        inside = {member.labels: member for member in incident.active}
+        left = {
+            alert.labels: replace(inside[alert.labels], until=at, reason=CloseReason.FORGOTTEN)
+            for alert in alerts
+            if alert.labels in inside
+        }
+        if left:
+            incidents.append(_without(incident, left, at))
+    return Step(
+        dropped=tuple(dropped),
+        incidents=tuple(incidents),
+        transitions=tuple(transition(one, Change.CLOSED) for one in incidents if not one.open),
+    )
+
+
+def _without(incident: Incident, left: Mapping[Labels, IncidentMember], at: datetime) -> Incident:
+    incident = replace(with_members(incident, left), updated_at=at)
+    return incident if incident.active else closed_alike(incident, at)
+
+
+def _covers(member: Labels, labels: Labels) -> bool:
+    return bool(member) and all(labels.get(name) == value for name, value in member.pairs)
+
+
+def renew(book: Book, rules: Iterable[Rule]) -> Step:
+    """After a reload: open incidents take over what their rule now says of wording and telling."""
+    by_name = {rule.name: rule for rule in rules}
+    renewed: list[Incident] = []
+    for incident in book.open.values():
+        rule = by_name.get(incident.rule)
+        if rule is None:
+            continue
+        after = replace(
+            incident,
+            description=rule.description,
+            annotations=rule.annotations,
+            rule_labels=rule.labels,
+            notify=rule.notify,
+            repeat=rule.repeat,
+        )
+        if after != incident:
+            renewed.append(after)
+    return Step(incidents=tuple(renewed))

@@ -1,0 +1,104 @@
+"""Evidence put together: the worst member leads, and so does the earliest matching line.
+
+Owns merging only; single evidences come from evaluation and from the log scanner.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from watchdog.core.alerts import IncidentMember
+from watchdog.core.durations import to_ns
+from watchdog.core.outcomes import MEMBERS_SHOWN, Evidence, EvidenceLine, Member, Occurrence
+
+LINES_SHOWN = 30
+
+
+def worst(rows: Sequence[tuple[int, float | None]], *, above: bool) -> int:
+    """Return the number of the row whose value is the most extreme; without values, the first."""
+    valued = [(value, number) for number, value in rows if value is not None]
+    if not valued:
+        return rows[0][0]
+    return (max if above else min)(valued, key=lambda row: row[0])[1]
+
+
+def of_members(
+    evidence: Evidence, active: Sequence[IncidentMember], *, expected: int, covered: int
+) -> Evidence:
+    """Return the evidence of one labelset as that of an incident with several.
+
+    expected, covered: labelsets of the task that are judged, and that have data.
+    """
+    if not active:
+        return evidence
+    valued = sorted(
+        (member for member in active if member.value is not None),
+        key=lambda member: member.value or 0.0,
+        reverse=evidence.above,
+    )
+    rest = [member for member in active if member.value is None]
+    shown = [Member(labels=one.labels, value=one.value) for one in (*valued, *rest)[:MEMBERS_SHOWN]]
+    return replace(
+        evidence,
+        members=tuple(shown),
+        affected=len(active),
+        of=max(expected, len(active)),
+        covered=max(covered, 0),
+    )
+
+
+def lead(evidence: Evidence) -> EvidenceLine | None:
+    """Return the earliest matching line."""
+    matched = [line for line in evidence.lines if line.matched]
+    return min(matched, key=lambda line: line.time_ns, default=None)
+
+
+def of_occurrences(occurrences: Sequence[Occurrence], earlier: EvidenceLine | None = None) -> Evidence:
+    """Merge the evidence of like events: the cause first, then one of each kind, then the rest.
+
+    occurrences: at least one. earlier: the line that the incident already leads with; it stays in
+    front if it is older than all of these.
+    """
+    ordered = sorted(occurrences, key=_happened_ns)
+    merged = ordered[-1].evidence
+    if not any(one.evidence.lines for one in ordered):
+        return merged
+    lines = _chosen(ordered)
+    shown = sum(line.repeated for line in lines if line.matched)
+    more = max(0, sum(one.count for one in ordered) - shown)
+    front = [line for line in lines if line.matched]
+    if earlier is not None and (not front or earlier.time_ns < front[0].time_ns):
+        lines = [earlier, *(line for line in lines if not _same(line, earlier))]
+    return replace(merged, lines=tuple(lines[:LINES_SHOWN]), more_lines=more)
+
+
+def _chosen(ordered: Sequence[Occurrence]) -> list[EvidenceLine]:
+    """Pick whole blocks of lines until there are enough, and put them in order of time."""
+    times: dict[str, int] = {}
+    ranked: list[tuple[int, int, Occurrence]] = []
+    for position, one in enumerate(ordered):
+        times[one.fingerprint] = times.get(one.fingerprint, -1) + 1
+        ranked.append((times[one.fingerprint], position, one))
+    blocks: list[tuple[int, tuple[EvidenceLine, ...]]] = []
+    room = LINES_SHOWN
+    for _, position, one in sorted(ranked, key=lambda row: row[:2]):
+        if room > 0:
+            block = one.evidence.lines[:room]
+            room -= len(block)
+            blocks.append((position, block))
+    chosen: dict[tuple[int, str, str], EvidenceLine] = {}
+    for _, block in sorted(blocks, key=lambda row: row[0]):
+        for line in block:
+            key = (line.time_ns, line.pod, line.text)
+            known = chosen.get(key)
+            if known is None or (line.matched and not known.matched):
+                chosen[key] = line
+    return list(chosen.values())
+
+
+def _happened_ns(one: Occurrence) -> int:
+    front = lead(one.evidence)
+    return to_ns(one.at) if front is None else front.time_ns
+
+
+def _same(one: EvidenceLine, other: EvidenceLine) -> bool:
+    return (one.time_ns, one.pod, one.text) == (other.time_ns, other.pod, other.text)

@@ -1,0 +1,319 @@
+"""The lifecycle of alerts: from verdicts to what happened, slot by slot.
+
+`advance` knows history and no data; it is the table of DESIGN §6. Owns how an alert becomes
+pending, fires, is held, and closes. How alerts share an incident is `membership`, events are
+`events`, closings for outside reasons are `endings`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+import numpy as np
+
+from watchdog.core.alerts import Alert, CloseReason, Phase, alert_id
+from watchdog.core.conditions.kinds import Absent, Silent
+from watchdog.core.durations import from_ns, to_ns
+from watchdog.core.incidents import Book, Step, worse
+from watchdog.core.labels import TASK, Labels
+from watchdog.core.membership import Draft, Verdicts, settle
+from watchdog.core.moments import Tick
+from watchdog.core.outcomes import Evaluation, Outcome
+from watchdog.core.rules import OnNoData, Rule, Severity
+from watchdog.core.tasks import Status, TaskState
+
+PENDING_MISSING_INTERVALS = 2
+PENDING_BLOCKED = timedelta(hours=1)  # watched
+FIRING_MISSING = timedelta(minutes=30)  # watched
+UNSEEN_INTERVALS = 5  # how soon after a start the first verdict speaks of the time before it
+
+_BLOCKED = frozenset({Outcome.THIN, Outcome.ERROR})
+
+
+class Gate(StrEnum):
+    """Whether a rule may judge a task now."""
+
+    OPEN = "open"
+    STILL = "still"  # `while` or `after_start`: everything stays as it is
+    ENDED = "ended"
+    UNWATCHED = "unwatched"
+
+
+def gate(rule: Rule, state: TaskState | None, at: datetime) -> Gate:
+    """Say whether a rule may judge a task. A rule without `while_status` also judges ended tasks."""
+    if state is None:
+        return Gate.UNWATCHED
+    wanted = rule.while_status
+    if wanted is not None and state.status not in wanted:
+        if state.status.ended:
+            return Gate.ENDED
+        if not (state.status is Status.UNKNOWN and Status.RUNNING in wanted):
+            return Gate.STILL
+    started = state.attempt_started
+    if rule.after_start and started is not None and at < started + rule.after_start:
+        return Gate.STILL
+    return Gate.OPEN
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """One rule at one slot: what every decision below looks at, computed once."""
+
+    rule: Rule
+    tick: Tick
+    identity: str
+    hold: timedelta
+
+    def severity(self, held: timedelta) -> Severity:
+        """The level reached after so much unbroken TRUE."""
+        reached = [level.severity for level in self.rule.levels if level.hold <= held]
+        return reached[-1] if reached else self.rule.severity
+
+    def held_at_first(self, since_ns: int) -> timedelta:
+        """How long it has been TRUE when it is first seen TRUE; never longer than we have watched."""
+        if since_ns <= 0:
+            return timedelta()
+        age = timedelta(microseconds=max(0, to_ns(self.tick.at) - since_ns) // 1_000)
+        return min(age, self.tick.run)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sight:
+    """What one slot says about one labelset. g: its row in the evaluation, -1 = not in it."""
+
+    outcome: Outcome
+    g: int = -1
+    value: float | None = None
+    since_ns: int = 0
+
+
+def advance(
+    rule: Rule,
+    evaluation: Evaluation,
+    column: int,
+    book: Book,
+    tick: Tick,
+    tasks: Mapping[str, TaskState],
+) -> Step:
+    """Decide what the verdicts of one slot (a column of the evaluation) change.
+
+    tasks: the watched tasks by key. A task that is not in it is no longer watched.
+    Costs little for labelsets that are neither TRUE nor known.
+    """
+    if tick.settling:
+        return Step()
+    slot = _Slot(rule, tick, rule.identity, rule.levels[0].hold if rule.levels else rule.hold)
+    known = book.known(rule.name)
+    doors: dict[str, Gate] = {}
+    sights = _sights(rule, evaluation, column, known)
+    draft = Draft()
+    for labels, sight in sights.items():
+        task = labels.get(TASK, "")
+        if task not in doors:
+            doors[task] = gate(rule, tasks.get(task), tick.at)
+        door = doors[task]
+        alert = known.get(labels)
+        if alert is not None:
+            _advance_known(slot, alert, sight, door, draft)
+        elif door is Gate.OPEN:
+            _put(_born(slot, labels, sight), None, sight, draft)
+    return settle(Verdicts(rule, evaluation, column, tick.at), draft, book, tasks)
+
+
+def _sights(
+    rule: Rule, evaluation: Evaluation, column: int, known: Mapping[Labels, Alert]
+) -> dict[Labels, _Sight]:
+    """Return what is worth a look: the labelsets that count as TRUE, and the known ones."""
+    codes = evaluation.outcome[:, column]
+    true = codes == Outcome.TRUE
+    if rule.on_no_data is OnNoData.FIRE:
+        true = true | (codes == Outcome.NODATA)
+    rows = {evaluation.labels[g]: int(g) for g in np.flatnonzero(true)}
+    if any(labels not in rows for labels in known):
+        everywhere = dict(zip(evaluation.labels, range(len(evaluation.labels)), strict=True))
+        rows.update((labels, everywhere.get(labels, -1)) for labels in known if labels not in rows)
+    return {labels: _sight(rule, evaluation, column, g) for labels, g in rows.items()}
+
+
+def _sight(rule: Rule, evaluation: Evaluation, column: int, g: int) -> _Sight:
+    outcome = Outcome.NODATA if g < 0 else Outcome(int(evaluation.outcome[g, column]))
+    if outcome is Outcome.NODATA:
+        if isinstance(rule.condition, Absent | Silent):
+            outcome = Outcome.ERROR  # missing data is what they are about: no verdict
+        elif rule.on_no_data is OnNoData.FIRE:
+            outcome = Outcome.TRUE
+    if g < 0:
+        return _Sight(outcome)
+    value = float(evaluation.value[g, column])
+    return _Sight(outcome, g, None if np.isnan(value) else value, int(evaluation.since_ns[g, column]))
+
+
+def _advance_known(slot: _Slot, alert: Alert, sight: _Sight, door: Gate, draft: Draft) -> None:
+    if door is Gate.STILL:
+        sight = _Sight(Outcome.ERROR)
+    elif door is not Gate.OPEN:
+        reason = CloseReason.TASK_ENDED if door is Gate.ENDED else CloseReason.UNWATCHED
+        draft.dropped.append(alert)
+        if alert.phase is Phase.FIRING:
+            draft.of(alert.labels).left[alert.labels] = (alert, reason, -1)
+        return
+    if alert.phase is Phase.PENDING:
+        after = _pending(slot, alert, sight)
+        if after is None:
+            draft.dropped.append(alert)
+        else:
+            _put(after, alert, sight, draft)
+        return
+    fate = _firing(slot, alert, sight)
+    if isinstance(fate, Alert):
+        _put(fate, alert, sight, draft)
+    else:
+        draft.dropped.append(alert)
+        unseen = fate is CloseReason.RECOVERED and _unseen(slot, alert)
+        draft.of(alert.labels).left[alert.labels] = (replace(alert, unseen=unseen), fate, sight.g)
+
+
+def _put(after: Alert, before: Alert | None, sight: _Sight, draft: Draft) -> None:
+    """Note an alert's new state, and what it means for its incident."""
+    if after == before:
+        return
+    draft.alerts[after.labels] = after
+    if after.phase is not Phase.FIRING:
+        return
+    if before is None or before.phase is not Phase.FIRING:
+        draft.of(after.labels).fired[after.labels] = (after, sight.g)
+    elif after.severity is not before.severity:
+        draft.of(after.labels).raised[after.labels] = (after, sight.g)
+
+
+def _born(slot: _Slot, labels: Labels, sight: _Sight) -> Alert:
+    """An inactive labelset turns TRUE: pending, or firing at once."""
+    since_ns = min(sight.since_ns, to_ns(slot.tick.at))
+    alert = Alert(
+        id=alert_id(slot.rule.name, labels),
+        rule=slot.rule.name,
+        labels=labels,
+        phase=Phase.PENDING,
+        since=from_ns(since_ns) if since_ns > 0 else slot.tick.at,
+        held=slot.held_at_first(sight.since_ns),
+        severity=slot.severity(timedelta()),
+        rule_identity=slot.identity,
+        value=sight.value,
+        judged=slot.tick.at,
+    )
+    return _fired_if_due(slot, alert)
+
+
+def _fired_if_due(slot: _Slot, alert: Alert) -> Alert:
+    if alert.held < slot.hold:
+        return alert
+    return replace(alert, phase=Phase.FIRING, fired_at=slot.tick.at, severity=slot.severity(alert.held))
+
+
+def _pending(slot: _Slot, alert: Alert, sight: _Sight) -> Alert | None:
+    """The `pending` row of the table; None = inactive. An edited condition starts anew."""
+    edited = alert.rule_identity != slot.identity
+    elapsed = slot.tick.elapsed
+    if sight.outcome is Outcome.TRUE:
+        if edited:
+            return _born(slot, alert.labels, sight)
+        none = timedelta()
+        alert = replace(
+            alert,
+            held=alert.held + elapsed,
+            missing_for=none,
+            blocked_for=none,
+            verdict=Outcome.TRUE,
+            judged=slot.tick.at,
+            value=sight.value,
+        )
+        return _fired_if_due(slot, alert)
+    if edited:
+        return None
+    if sight.outcome in _BLOCKED:
+        blocked = alert.blocked_for + elapsed
+        return None if blocked >= PENDING_BLOCKED else replace(alert, blocked_for=blocked)
+    if sight.outcome is Outcome.NODATA and slot.rule.on_no_data is OnNoData.HOLD:
+        missing = _missing(alert, elapsed)
+        if missing >= PENDING_MISSING_INTERVALS * slot.tick.interval:
+            return None
+        return replace(alert, held=alert.held + elapsed, missing_for=missing, verdict=Outcome.NODATA)
+    return None
+
+
+def _missing(alert: Alert, elapsed: timedelta) -> timedelta:
+    """Watched time since the first NODATA of this run of them, which itself counts as 0."""
+    return alert.missing_for + elapsed if alert.verdict is Outcome.NODATA else timedelta()
+
+
+def _firing(slot: _Slot, alert: Alert, sight: _Sight) -> Alert | CloseReason:
+    """The `firing` row of the table: the alert as it goes on, or why it closes."""
+    if sight.outcome in _BLOCKED:
+        return alert
+    if sight.outcome is Outcome.TRUE:
+        return _still_true(slot, alert, sight)
+    if sight.outcome is Outcome.NODATA and slot.rule.on_no_data is OnNoData.HOLD:
+        missing = _missing(alert, slot.tick.elapsed)
+        if missing >= FIRING_MISSING:
+            return CloseReason.DATA_GONE
+        return replace(alert, missing_for=missing, verdict=Outcome.NODATA)
+    if sight.outcome is Outcome.BETWEEN:
+        return replace(
+            alert,
+            verdict=Outcome.BETWEEN,
+            false_for=timedelta(),
+            missing_for=timedelta(),
+            judged=slot.tick.at,
+            value=sight.value,
+            unseen=False,
+            rule_identity=slot.identity,
+        )
+    return _still_false(slot, alert, sight)
+
+
+def _still_true(slot: _Slot, alert: Alert, sight: _Sight) -> Alert:
+    broken = alert.verdict in (Outcome.FALSE, Outcome.BETWEEN)
+    held = slot.held_at_first(sight.since_ns) if broken else alert.held + slot.tick.elapsed
+    return replace(
+        alert,
+        held=held,
+        false_for=timedelta(),
+        missing_for=timedelta(),
+        verdict=Outcome.TRUE,
+        judged=slot.tick.at,
+        value=sight.value,
+        severity=worse(alert.severity, slot.severity(held)),
+        unseen=False,
+        rule_identity=slot.identity,
+    )
+
+
+def _still_false(slot: _Slot, alert: Alert, sight: _Sight) -> Alert | CloseReason:
+    """FALSE, or NODATA that counts as such; the latter never closes as recovered."""
+    first = alert.verdict is not Outcome.FALSE
+    false_for = timedelta() if first else alert.false_for + slot.tick.elapsed
+    if false_for >= slot.rule.keep_firing_for:
+        no_data = sight.outcome is Outcome.NODATA
+        return CloseReason.DATA_GONE if no_data else CloseReason.RECOVERED
+    return replace(
+        alert,
+        false_for=false_for,
+        missing_for=timedelta(),
+        verdict=Outcome.FALSE,
+        judged=slot.tick.at if sight.outcome is Outcome.FALSE else alert.judged,
+        value=sight.value,
+        unseen=_unseen(slot, alert),
+        rule_identity=slot.identity,
+    )
+
+
+def _unseen(slot: _Slot, alert: Alert) -> bool:
+    """Whether the run of FALSE that is on may have begun before we were started."""
+    if alert.verdict is Outcome.FALSE:
+        return alert.unseen
+    tick = slot.tick
+    if alert.judged is None or tick.run > UNSEEN_INTERVALS * tick.interval:
+        return False
+    # Half an interval: the run is measured on another clock than the slots' times.
+    return alert.judged < tick.at - tick.run - tick.interval / 2

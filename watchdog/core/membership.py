@@ -1,0 +1,168 @@
+"""How alerts of one rule and task share an incident: it opens, grows, escalates and closes.
+
+Takes what one slot did to the alerts (`Draft`) and says what that means for their incidents. The
+evidence is asked for only when something is to be told. Knows no table of states.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from watchdog.core.alerts import Alert, Change, CloseReason, Incident, IncidentMember
+from watchdog.core.evidence import of_members, worst
+from watchdog.core.incidents import (
+    Book,
+    Step,
+    closed_alike,
+    new_incident,
+    transition,
+    with_members,
+    worse,
+)
+from watchdog.core.labels import TASK, Labels
+from watchdog.core.outcomes import Evaluation, Evidence, Outcome
+from watchdog.core.rules import Rule
+from watchdog.core.tasks import TaskState
+
+UNSEEN_NOTE = "while the watchdog was not running"
+
+_NOT_COVERED = frozenset({Outcome.NODATA, Outcome.THIN, Outcome.ERROR})
+
+
+@dataclass(slots=True)
+class Changes:
+    """What one slot did to the alerts of one task. Numbers are rows of the evaluation, -1 = none."""
+
+    fired: dict[Labels, tuple[Alert, int]] = field(default_factory=dict)
+    raised: dict[Labels, tuple[Alert, int]] = field(default_factory=dict)  # to a higher severity
+    left: dict[Labels, tuple[Alert, CloseReason, int]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Draft:
+    """What one slot did to the alerts of one rule, by task key where incidents are concerned."""
+
+    alerts: dict[Labels, Alert] = field(default_factory=dict)
+    dropped: list[Alert] = field(default_factory=list)
+    tasks: dict[str, Changes] = field(default_factory=dict)
+
+    def of(self, labels: Labels) -> Changes:
+        """Return the changes of the task that a labelset belongs to."""
+        return self.tasks.setdefault(labels.get(TASK, ""), Changes())
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """One column of a rule's evaluation, and its slot."""
+
+    rule: Rule
+    evaluation: Evaluation
+    column: int
+    at: datetime
+
+    def explain(self, incident: Incident, rows: Sequence[tuple[int, float | None]]) -> Evidence | None:
+        """Explain the worst of some rows; with `by`, the members are the incident's own."""
+        rows = [row for row in rows if row[0] >= 0]
+        if not rows:
+            return None
+        evidence = self.evaluation.explain(rows[0][0], self.column)
+        g = worst(rows, above=evidence.above)
+        if g != rows[0][0]:
+            evidence = self.evaluation.explain(g, self.column)
+        if all(member.labels == incident.labels for member in incident.active):
+            return evidence
+        task = incident.labels.get(TASK)
+        mine = [g for g, labels in enumerate(self.evaluation.labels) if labels.get(TASK) == task]
+        codes = self.evaluation.outcome[:, self.column]
+        covered = sum(Outcome(int(codes[g])) not in _NOT_COVERED for g in mine)
+        return of_members(evidence, incident.active, expected=len(mine), covered=covered)
+
+
+def settle(verdicts: Verdicts, draft: Draft, book: Book, tasks: Mapping[str, TaskState]) -> Step:
+    """Turn a draft into a step: alerts join their incidents, and what is to be told is noted.
+
+    tasks: by key; must hold every task with a newly firing alert.
+    """
+    alerts = dict(draft.alerts)
+    told: list[tuple[Incident, Change | None]] = []
+    current = {**book.known(verdicts.rule.name), **alerts} if draft.tasks else {}
+    for key, changes in draft.tasks.items():
+        before = book.open.get((verdicts.rule.name, key))
+        if before is None and not changes.fired:
+            continue
+        first = before or _opened(verdicts, changes, tasks[key])
+        incident = _with(first, changes, current, verdicts.at)
+        told.append(_told(verdicts, changes, before, incident))
+        for labels, (alert, _) in changes.fired.items():
+            alerts[labels] = replace(alert, incident=incident.id)
+    return Step(
+        alerts=tuple(alerts.values()),
+        dropped=tuple(draft.dropped),
+        incidents=tuple(incident for incident, _ in told),
+        transitions=tuple(transition(incident, change) for incident, change in told if change is not None),
+    )
+
+
+def _opened(verdicts: Verdicts, changes: Changes, state: TaskState) -> Incident:
+    alerts = [alert for alert, _ in changes.fired.values()]
+    since = min(alert.since for alert in alerts)
+    task = state.task
+    incident = new_incident(verdicts.rule, task.identity, task.key, verdicts.at, since)
+    return replace(incident, severity=alerts[0].severity)
+
+
+def _with(incident: Incident, changes: Changes, current: Mapping[Labels, Alert], at: datetime) -> Incident:
+    """Return the incident with this slot's members; values of those that stay are renewed."""
+    members = {
+        member.labels: replace(member, value=current[member.labels].value)
+        for member in incident.active
+        if member.labels in current
+    }
+    for labels, (alert, reason, _) in changes.left.items():
+        since = members[labels].since if labels in members else alert.since
+        members[labels] = IncidentMember(
+            labels=labels, since=since, until=at, value=alert.value, reason=reason
+        )
+    severity = incident.severity
+    for labels, (alert, _) in changes.fired.items():
+        members[labels] = IncidentMember(labels=labels, since=alert.since, value=alert.value)
+        severity = worse(severity, alert.severity)
+    for alert, _ in changes.raised.values():
+        severity = worse(severity, alert.severity)
+    return replace(with_members(incident, members), severity=severity, updated_at=at)
+
+
+def _told(
+    verdicts: Verdicts, changes: Changes, before: Incident | None, incident: Incident
+) -> tuple[Incident, Change | None]:
+    """Return the incident with fresh evidence, and the one change that is to be told of it."""
+    if not incident.active:
+        return _ended(verdicts, changes, incident), Change.CLOSED
+    change = _change(changes, before, incident)
+    if change is None:
+        return incident, None
+    rows = [(g, alert.value) for alert, g in (*changes.fired.values(), *changes.raised.values())]
+    evidence = verdicts.explain(incident, rows)
+    if evidence is not None:
+        first = evidence if before is None else incident.first
+        incident = replace(incident, first=first, latest=evidence)
+    return incident, change
+
+
+def _change(changes: Changes, before: Incident | None, incident: Incident) -> Change | None:
+    if before is None:
+        return Change.OPENED
+    if incident.severity.rank > before.severity.rank:
+        return Change.ESCALATED
+    # One that left and is back was told of already, and its leaving never was: no news.
+    return Change.GREW if len(incident.members) > len(before.members) else None
+
+
+def _ended(verdicts: Verdicts, changes: Changes, incident: Incident) -> Incident:
+    last = [(alert, reason, g) for alert, reason, g in changes.left.values()]
+    recovered = [(g, alert.value) for alert, reason, g in last if reason is CloseReason.RECOVERED]
+    evidence = verdicts.explain(incident, recovered)
+    if evidence is not None:
+        incident = replace(incident, latest=evidence)
+    unseen = all(alert.unseen for alert, _, _ in last)
+    return closed_alike(incident, verdicts.at, UNSEEN_NOTE if unseen else "")

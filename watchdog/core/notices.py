@@ -1,0 +1,93 @@
+"""Notices: what the watchdog says about itself, as incidents that never nag.
+
+The same (kind, subject) is one incident. A lasting one opens and closes; the others are said once,
+and about the same subject again an hour later at the earliest.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+
+from watchdog.core.alerts import Change, CloseReason, Incident, Notice, NoticeKind, Transition, incident_id
+from watchdog.core.events import NOTICE_QUIET
+from watchdog.core.incidents import SUBJECT, Book, Step, apply, closed, join, transition
+from watchdog.core.moments import Tick
+
+
+def notice_rule(kind: NoticeKind) -> str:
+    """Return the rule name that a notice's incident carries."""
+    return f"watchdog/{kind}"
+
+
+def advance_notices(notices: Iterable[Notice], book: Book, tick: Tick) -> Step:
+    """Decide what this slot's notices change. What nobody mentions stays as it is."""
+    steps: list[Step] = []
+    for notice in notices:
+        step = _advance(notice, book, tick)
+        book = apply(book, step)
+        steps.append(step)
+    return join(steps)
+
+
+def _advance(notice: Notice, book: Book, tick: Tick) -> Step:
+    before = book.open.get((notice_rule(notice.kind), notice.subject))
+    if not notice.lasting:
+        return _said_once(notice, before, tick)
+    if not notice.active:
+        return Step() if before is None else _over(notice, before, tick)
+    return _opened(notice, tick) if before is None else _going_on(notice, before, tick)
+
+
+def _said_once(notice: Notice, before: Incident | None, tick: Tick) -> Step:
+    if not notice.active:
+        return Step()
+    if before is None:
+        return _opened(notice, tick)
+    if before.event and tick.moment.watched - before.touched < NOTICE_QUIET:
+        return Step(incidents=(replace(before, count=before.count + 1),))
+    quiet = closed(before, CloseReason.QUIET, tick.at)
+    ended = Step(incidents=(quiet,), transitions=(transition(quiet, Change.CLOSED),))
+    return join((ended, _opened(notice, tick)))
+
+
+def _opened(notice: Notice, tick: Tick) -> Step:
+    rule = notice_rule(notice.kind)
+    incident = Incident(
+        id=incident_id(rule, notice.subject, tick.at),
+        rule=rule,
+        labels=notice.labels,
+        severity=notice.severity,
+        event=not notice.lasting,
+        opened_at=tick.at,
+        since=tick.at,
+        updated_at=tick.at,
+        count=0 if notice.lasting else 1,
+        exclude=notice.exclude,
+        repeat=timedelta(),
+        notice=notice.kind,
+        params={**notice.params, SUBJECT: notice.subject},
+        touched=tick.moment.watched,
+    )
+    return Step(incidents=(incident,), transitions=(transition(incident, Change.OPENED),))
+
+
+def _going_on(notice: Notice, before: Incident, tick: Tick) -> Step:
+    """Keep what will be said at the end up to date; only a higher severity is told."""
+    worse = notice.severity.rank > before.severity.rank
+    after = replace(
+        before,
+        severity=notice.severity if worse else before.severity,
+        params={**before.params, **notice.params},
+        exclude=notice.exclude,
+    )
+    if after == before:
+        return Step()
+    after = replace(after, updated_at=tick.at)
+    transitions: tuple[Transition, ...] = (transition(after, Change.ESCALATED),) if worse else ()
+    return Step(incidents=(after,), transitions=transitions)
+
+
+def _over(notice: Notice, before: Incident, tick: Tick) -> Step:
+    params = {**before.params, **notice.params}
+    incident = closed(replace(before, params=params), CloseReason.RECOVERED, tick.at)
+    return Step(incidents=(incident,), transitions=(transition(incident, Change.CLOSED),))
