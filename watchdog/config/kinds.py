@@ -305,8 +305,11 @@ def several(kind: Kind[T], words: str = "", *, empty_hint: str = "") -> Kind[tup
     return Kind(words=words or f"{kind.words}, or a list", read=read, schema=schema)
 
 
-def list_of(kind: Kind[T], *, empty: bool = False) -> Kind[tuple[T, ...]]:
-    """A list of like entries; unreadable ones are reported and left out. `empty`: may have none."""
+def list_of(kind: Kind[T], *, empty: bool = False, title: str = "") -> Kind[tuple[T, ...]]:
+    """A list of like entries; unreadable ones are reported and left out.
+
+    empty: it may have none. title: the key whose value names an entry in messages.
+    """
 
     def read(node: Node, report: Report) -> tuple[T, ...] | None:
         if empty and isinstance(node, ScalarNode) and scalars.is_null(node):
@@ -316,12 +319,24 @@ def list_of(kind: Kind[T], *, empty: bool = False) -> Kind[tuple[T, ...]]:
             return None
         if not node.items and not empty:
             report.error(node.mark, "the list is empty")
-        found = [kind.read(item, report) for item in node.items]
+        found = [
+            kind.read(item, report.scoped(entry_name(item, index, title)))
+            for index, item in enumerate(node.items, 1)
+        ]
         return tuple(value for value in found if value is not None)
 
     array: Schema = {"type": "array", "items": kind.schema}
     schema: Schema = {"anyOf": [array, {"type": "null"}]} if empty else array | {"minItems": 1}
     return Kind(words=f"list of {kind.words}", read=read, schema=schema)
+
+
+def entry_name(node: Node, index: int, title: str) -> str:
+    """Return what messages call an entry of a list: its name, or else its place (from 1)."""
+    if title and isinstance(node, MapNode):
+        for entry in node.entries:
+            if entry.key.text == title and isinstance(entry.value, ScalarNode) and entry.value.raw.strip():
+                return shorten(entry.value.raw.strip(), 40)
+    return f"#{index}"
 
 
 def named(kind: Kind[T], *, pattern: str, hint: str) -> Kind[tuple[tuple[ScalarNode, T], ...]]:

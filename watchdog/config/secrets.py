@@ -8,24 +8,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 from dotenv import dotenv_values
 
 from watchdog.config.report import Mark, Report, shorten
 from watchdog.config.suggest import near
 from watchdog.config.yaml_nodes import Entry, ListNode, MapNode, Node, ScalarNode
+from watchdog.core.redaction import Redactor, url_secrets
 
-MASK = "****"
 MAX_SECRET_FILE = 1 << 16
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{(?P<inside>[^}]*)\}?")
 _INSIDE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<fallback>:-.*)?\Z", re.DOTALL)
-_MIN_WHOLE = 4  # shorter values would mask half of every log line
-_MIN_PASSWORD = 4
-_MIN_PART = 8
 _NEAR_NAME = 0.8
-_MIN_WORD = 24  # a lower-case word shorter than this is a path, not a token
 
 
 class Names(Mapping[str, str]):
@@ -82,62 +77,27 @@ def _read_dotenv(path: Path) -> dict[str, str]:
 
 
 class SecretBook:
-    """Remembers every value that must not be shown, and masks it in any text.
-
-    Knows the whole value, its percent-encoded forms, and what a URL hides: user, password, tokens in host,
-    path and query. Words that are plainly no secret ("hooks", "example.com") are left alone.
-    """
+    """Remembers every value that must not be shown. What it may look like elsewhere is `core.redaction`."""
 
     def __init__(self) -> None:
-        self._forms: set[str] = set()
-        self._pattern: re.Pattern[str] | None = None
+        self._values: set[str] = set()
+        self._redactor = Redactor()
 
     def add(self, value: str) -> None:
-        """Remember a value."""
-        forms = {form for part in _secret_parts(value) for form in _spellings(part)}
-        if not forms <= self._forms:
-            self._forms |= forms
-            self._pattern = None
+        """Remember a value; of a URL, its tokens and passwords too."""
+        found = {value, *(url_secrets(value) if "://" in value else ())}
+        if not found <= self._values:
+            self._values |= found
+            self._redactor = Redactor(self._values)
 
     def redact(self, text: str) -> str:
         """Return the text with every remembered value masked."""
-        if not self._forms:
-            return text
-        if self._pattern is None:
-            longest_first = sorted(self._forms, key=lambda form: (-len(form), form))
-            self._pattern = re.compile("|".join(map(re.escape, longest_first)))
-        return self._pattern.sub(MASK, text)
+        return self._redactor.mask(text)
 
-
-def _spellings(part: str) -> set[str]:
-    encodable = part.encode("utf-8", "replace")
-    return {part, quote(encodable), quote(encodable, safe=""), quote_plus(encodable), unquote(part)}
-
-
-def _secret_parts(value: str) -> Iterator[str]:
-    whole = value.strip()
-    if len(whole) >= _MIN_WHOLE:
-        yield whole
-    if "://" not in whole:
-        return
-    try:
-        url = urlsplit(whole)
-        password, user, host = url.password or "", url.username or "", url.netloc.rpartition("@")[2]
-    except ValueError:
-        return
-    if len(password) >= _MIN_PASSWORD:
-        yield password
-    parts = [user, *url.path.split("/"), url.fragment, *(text for _, text in parse_qsl(url.query))]
-    if "." not in host:
-        parts.append(host.partition(":")[0])
-    for part in parts:
-        if _looks_secret(part):
-            yield part
-
-
-def _looks_secret(part: str) -> bool:
-    word = re.fullmatch(r"[a-z]+([-_.][a-z]+)*", part) is not None
-    return len(part) >= (_MIN_WORD if word else _MIN_PART)
+    @property
+    def redactor(self) -> Redactor:
+        """A redactor of everything remembered so far."""
+        return self._redactor
 
 
 def expand(node: Node, names: Mapping[str, str], book: SecretBook, report: Report) -> Node:

@@ -32,6 +32,7 @@ class ScalarNode:
     plain: bool  # written without quotes, so YAML might read it as something else than text
     expanded: bool = False  # holds a value from outside: never to be shown
     broken: bool = False  # a name in it is missing; already reported
+    offset: int | None = None  # columns from `mark` to the first character, where the text stands as it is
 
     @property
     def shown(self) -> str:
@@ -167,7 +168,9 @@ class _Builder:
             return self._alias(event.anchor or "", mark)
         if isinstance(event, yaml.ScalarEvent):
             plain = not event.style and event.tag != _CORE + "str"
-            node = ScalarNode(mark=mark, text=event.value, raw=event.value, plain=plain)
+            node = ScalarNode(
+                mark=mark, text=event.value, raw=event.value, plain=plain, offset=_text_offset(event)
+            )
             return self._add(node, 1, event.anchor)
         if len(self._open) >= MAX_DEPTH:
             return self._stop(mark, f"nested more than {MAX_DEPTH} deep")
@@ -246,3 +249,12 @@ class _Builder:
     def _stop(self, mark: Mark, message: str, hint: str = "") -> bool:
         self._report.error(mark, message, hint)
         return False
+
+
+def _text_offset(event: yaml.ScalarEvent) -> int | None:
+    """Return how far in the text begins; None if it is folded, escaped, tagged or anchored."""
+    start, end = event.start_mark, event.end_mark
+    if start is None or end is None or start.line != end.line:
+        return None
+    around = end.column - start.column - len(event.value)
+    return {0: 0, 2: 1}.get(around)
