@@ -120,9 +120,9 @@ def _split(states: dict[ProbeKey, ProbeState], widths: Widths, at: datetime) -> 
         elif state.sighted is not None and state.sighted <= at - LINGERING:
             ended[state.subject] = max(ended.get(state.subject, state.sighted), state.sighted)
     for key, state in states.items():
-        if state.blind and _wide(state.subject, key) and state.subject in ended:
-            if begun[state.subject] <= ended[state.subject]:
-                states[key] = replace(state, subject=_level(widths, state))
+        over = ended.get(state.subject)
+        if state.blind and _wide(state.subject, key) and over and begun[state.subject] <= over:
+            states[key] = replace(state, subject=_level(widths, state))
 
 
 def _since(state: ProbeState, default: datetime) -> datetime:

@@ -1,0 +1,112 @@
+"""Expecting: the pods and GPUs that a task is known to have, remembered across our restarts.
+
+Owns who is expected, who retires quietly because an attempt ended or others took over, and who is
+forgotten. Times of data come from the source; how long something is missing is watched time.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from watchdog.core.labels import GPU, POD, Labels
+from watchdog.core.moments import Tick
+from watchdog.core.tasks import Seen, TaskState
+
+FORGET_AFTER = timedelta(hours=24)  # watched
+TAKEOVER = timedelta(minutes=10)  # how long after an old pod went a new one counts as its heir
+
+
+def see_members(state: TaskState, seen: Mapping[Labels, datetime]) -> TaskState:
+    """Note the members that gave data. seen: `{pod}` or `{pod, gpu}` → time of the newest point.
+
+    Data from before the attempt's start belongs to an earlier one and says nothing.
+    A GPU without a pod is the one of that name if there is only one: some sources lose the pod
+    label at times.
+    """
+    members = {member.labels: member for member in state.expected}
+    before = dict(members)
+    for labels, time in seen.items():
+        member = _resolved(labels.only((POD, GPU)), members)
+        known = members.get(member)
+        earlier = state.attempt_started is not None and time < state.attempt_started
+        if not member or earlier:
+            continue
+        if known is None:
+            members[member] = Seen(labels=member, first=time, last=time)
+        elif time > known.last:
+            members[member] = replace(known, last=time, missing=timedelta())
+    return state if members == before else replace(state, expected=tuple(members.values()))
+
+
+def _resolved(labels: Labels, members: Mapping[Labels, Seen]) -> Labels:
+    if POD in labels or GPU not in labels:
+        return labels
+    same = [member for member in members if POD in member and member.get(GPU) == labels[GPU]]
+    return same[0] if len(same) == 1 else labels
+
+
+def retire(
+    state: TaskState, tick: Tick, now_seen: Collection[Labels], *, forget_after: timedelta = FORGET_AFTER
+) -> tuple[TaskState, tuple[Labels, ...]]:
+    """Stop expecting what will not come back. Returns the state and who went, for one quiet note.
+
+    now_seen: the members (`{pod}` or `{pod, gpu}`) whose data is fresh. Call it only while the task's
+    metrics are healthy: who cannot be seen is not missing.
+    """
+    members = {member.labels: member for member in state.expected}
+    fresh = {_resolved(labels.only((POD, GPU)), members) for labels in now_seen}
+    pods = {labels.get(POD, "") for labels in fresh} - {""}
+    present = {labels for labels in members if labels in fresh or labels.pairs == _pod_only(labels, pods)}
+    going: set[Labels] = set()
+    if state.status.ended:
+        going = set(members)
+    else:
+        going |= _of_earlier_attempts(state, present)
+        going |= _replaced(state, present)
+    kept: list[Seen] = []
+    for labels, member in members.items():
+        missing = timedelta() if labels in present else member.missing + tick.elapsed
+        if missing >= forget_after:
+            going.add(labels)
+        elif labels not in going:
+            kept.append(member if missing == member.missing else replace(member, missing=missing))
+    after = tuple(kept)
+    gone = tuple(labels for labels in members if labels in going)
+    return (state if after == state.expected else replace(state, expected=after)), gone
+
+
+def _pod_only(labels: Labels, pods: Collection[str]) -> tuple[tuple[str, str], ...]:
+    """The labelset of a pod as such, which is present as long as any of its GPUs is."""
+    pod = labels.get(POD, "")
+    return ((POD, pod),) if pod in pods else ()
+
+
+def _of_earlier_attempts(state: TaskState, present: Collection[Labels]) -> set[Labels]:
+    started = state.attempt_started
+    if started is None:
+        return set()
+    return {
+        member.labels for member in state.expected if member.labels not in present and member.last < started
+    }
+
+
+def _replaced(state: TaskState, present: Collection[Labels]) -> set[Labels]:
+    """Members of pods that went while as many new pods came."""
+    first: dict[str, datetime] = {}
+    last: dict[str, datetime] = {}
+    here: set[str] = set()
+    for member in state.expected:
+        pod = member.labels.get(POD, "")
+        if pod:
+            first[pod] = min(first.get(pod, member.first), member.first)
+            last[pod] = max(last.get(pod, member.last), member.last)
+            if member.labels in present:
+                here.add(pod)
+    heirs = sorted(here, key=lambda pod: first[pod])
+    replaced: set[str] = set()
+    for old in sorted(last.keys() - here, key=lambda pod: last[pod]):
+        heir = next((pod for pod in heirs if last[old] - OVERLAP <= first[pod] <= last[old] + TAKEOVER), None)
+        if heir is not None and first[heir] > first[old]:
+            heirs.remove(heir)
+            replaced.add(old)
+    return {member.labels for member in state.expected if member.labels.get(POD, "") in replaced}
