@@ -15,7 +15,8 @@ from watchdog.core.alerts import Alert, Incident
 from watchdog.core.durations import EPOCH
 from watchdog.core.health import ProbeState
 from watchdog.core.labels import Labels
-from watchdog.core.notifications import DeliveryResult, LedgerEntry, Notification
+from watchdog.core.logs import StreamState
+from watchdog.core.notifications import Delivery, DeliveryResult, LedgerEntry
 from watchdog.core.tasks import TaskState
 from watchdog.errors import StoreError
 
@@ -39,13 +40,13 @@ _ENCODER = msgspec.json.Encoder(enc_hook=_encode_own)
 
 ALERT = msgspec.json.Decoder(Alert, dec_hook=_decode_own)
 INCIDENT = msgspec.json.Decoder(Incident, dec_hook=_decode_own)
-NOTIFICATION = msgspec.json.Decoder(Notification, dec_hook=_decode_own)
+DELIVERY = msgspec.json.Decoder(Delivery, dec_hook=_decode_own)
 RESULT = msgspec.json.Decoder(DeliveryResult, dec_hook=_decode_own)
 LEDGER = msgspec.json.Decoder(LedgerEntry, dec_hook=_decode_own)
 TASK = msgspec.json.Decoder(TaskState, dec_hook=_decode_own)
+STREAM = msgspec.json.Decoder(StreamState, dec_hook=_decode_own)
 PROBE = msgspec.json.Decoder(ProbeState, dec_hook=_decode_own)
 LABELS = msgspec.json.Decoder(Labels, dec_hook=_decode_own)
-TIMES: msgspec.json.Decoder[Mapping[str, int]] = msgspec.json.Decoder(dict[str, int])
 
 
 def encode(value: object) -> str:

@@ -21,16 +21,14 @@ KEEP_FINISHED = timedelta(days=7)  # outbox rows and planned transitions, after 
 
 _INSERT = """
     INSERT OR IGNORE INTO outbox
-        (channel, incident, kind, decided_us, state, created_us, not_before_us, attempts, result, body)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        (channel, incident, kind, decided_us, state, created_us, not_before_us, attempts, body)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-_UPDATE = (
-    "UPDATE outbox SET state = ?, created_us = ?, not_before_us = ?, attempts = ?, result = ?, body = ? "
-)
+_UPDATE = "UPDATE outbox SET state = ?, created_us = ?, not_before_us = ?, attempts = ?, body = ? "
 _ATTEMPT = """
     INSERT OR IGNORE INTO attempts
-        (delivery, number, at_us, watched_us, answer, code, detail, retry_after_us)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        (delivery, number, at_us, watched_us, answer, code, body)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
 """
 _PRUNE = (
     "DELETE FROM transitions WHERE seq <= :mark AND at_us < :finished",
@@ -140,25 +138,22 @@ def _key(delivery: Delivery) -> Key:
     )
 
 
-def _columns(delivery: Delivery) -> tuple[str, int, int, int, str | None, str]:
-    result = delivery.last_result
+def _columns(delivery: Delivery) -> tuple[str, int, int, int, str]:
     return (
         delivery.state.value,
         codec.span_us(delivery.created),
         codec.span_us(delivery.not_before),
         delivery.attempts,
-        None if result is None else codec.encode(result),
-        codec.encode(delivery.notification),
+        codec.encode(delivery),
     )
 
 
 def _append_attempt(
     connection: sqlite3.Connection, row: int, number: int, at: Moment, result: DeliveryResult
 ) -> None:
-    wait = None if result.retry_after is None else codec.span_us(result.retry_after)
     times = (codec.moment_us(at.at), codec.span_us(at.watched))
-    texts = (result.answer.value, codec.clean(result.code), codec.clean(result.detail))
-    connection.execute(_ATTEMPT, (row, number, *times, *texts, wait))
+    texts = (result.answer.value, codec.clean(result.code), codec.encode(result))
+    connection.execute(_ATTEMPT, (row, number, *times, *texts))
 
 
 def _put_ledger(connection: sqlite3.Connection, entry: LedgerEntry) -> None:

@@ -6,18 +6,18 @@ Functions of a connection; who opened it, and whether it may write, they do not 
 import math
 import sqlite3
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from dataclasses import replace
 
 from watchdog.core.alerts import Change, Incident, Transition
 from watchdog.core.health import ProbeState
 from watchdog.core.labels import Labels
-from watchdog.core.logs import StreamKey, StreamState
+from watchdog.core.logs import StreamState
 from watchdog.core.moments import Moment
-from watchdog.core.notifications import Answer, Delivery, DeliveryResult, DeliveryState, LedgerEntry
+from watchdog.core.notifications import Delivery, DeliveryState, LedgerEntry
 from watchdog.ports import AttemptRecord, LogSample, Stored
 from watchdog.store import codec
 
-_DELIVERY = "SELECT id, state, created_us, not_before_us, attempts, result, body FROM outbox "
+_DELIVERY = "SELECT id, state, created_us, not_before_us, attempts, body FROM outbox "
 _TELLABLE = """
     SELECT id FROM incidents WHERE closed_us IS NULL
     UNION SELECT incident FROM outbox WHERE state IN ('pending', 'inflight')
@@ -98,7 +98,7 @@ def delivery_by_key(connection: sqlite3.Connection, key: tuple[str, str, str, in
 def attempts_of(connection: sqlite3.Connection, incident: str) -> tuple[AttemptRecord, ...]:
     """Return every attempt of every delivery of an incident, in the order they were made."""
     rows = connection.execute(
-        "SELECT delivery, number, at_us, watched_us, answer, code, detail, retry_after_us FROM attempts"
+        "SELECT delivery, number, at_us, watched_us, body FROM attempts"
         " WHERE delivery IN (SELECT id FROM outbox WHERE incident = ?) ORDER BY seq",
         (codec.clean(incident),),
     )
@@ -144,19 +144,10 @@ def _tellable_ledger(connection: sqlite3.Connection, done: int) -> Iterator[Ledg
 
 
 def _streams(connection: sqlite3.Connection) -> Iterator[StreamState]:
-    rows = connection.execute(
-        "SELECT id, task, pod, prefilter, cursor_ns, lines, newest, arrived FROM streams"
-        " ORDER BY task, pod, prefilter"
-    )
-    for number, task, pod, prefilter, cursor_ns, lines, newest, arrived in rows.fetchall():
-        yield StreamState(
-            key=StreamKey(task=task, pod=pod, prefilter=prefilter),
-            cursor_ns=cursor_ns,
-            seen=seen_of(connection, number),
-            newest_ns=codec.decode(codec.TIMES, newest, f"the log stream of {task}"),
-            arrived_ns=codec.decode(codec.TIMES, arrived, f"the log stream of {task}"),
-            lines=lines,
-        )
+    rows = connection.execute("SELECT id, task, body FROM streams ORDER BY task, pod, prefilter")
+    for number, task, body in rows.fetchall():
+        stream = codec.decode(codec.STREAM, body, f"the log stream of {task}")
+        yield replace(stream, seen=seen_of(connection, number))
 
 
 def seen_of(connection: sqlite3.Connection, stream: int) -> dict[int, tuple[int, int]]:
@@ -192,26 +183,23 @@ def _deliveries(
     return tuple(_delivery(row) for row in rows)
 
 
-def _delivery(row: tuple[int, str, int, int, int, str | None, str]) -> Delivery:
-    number, state, created_us, not_before_us, attempts, result, body = row
-    what = f"delivery {number}"
-    return Delivery(
+def _delivery(row: tuple[int, str, int, int, int, str]) -> Delivery:
+    number, state, created_us, not_before_us, attempts, body = row
+    return replace(
+        codec.decode(codec.DELIVERY, body, f"delivery {number}"),
         id=number,
-        notification=codec.decode(codec.NOTIFICATION, body, what),
         state=DeliveryState(state),
         created=codec.from_span_us(created_us),
         not_before=codec.from_span_us(not_before_us),
         attempts=attempts,
-        last_result=None if result is None else codec.decode(codec.RESULT, result, what),
     )
 
 
-def _attempt(row: tuple[int, int, int, int, str, str, str, int | None]) -> AttemptRecord:
-    delivery, number, at_us, watched_us, answer, code, detail, retry_after_us = row
-    wait: timedelta | None = None if retry_after_us is None else codec.from_span_us(retry_after_us)
+def _attempt(row: tuple[int, int, int, int, str]) -> AttemptRecord:
+    delivery, number, at_us, watched_us, body = row
     return AttemptRecord(
         delivery=delivery,
         number=number,
         at=Moment(at=codec.from_moment_us(at_us), watched=codec.from_span_us(watched_us)),
-        result=DeliveryResult(answer=Answer(answer), code=code, detail=detail, retry_after=wait),
+        result=codec.decode(codec.RESULT, body, f"an attempt of delivery {delivery}"),
     )

@@ -27,10 +27,8 @@ _INCIDENT = """
         closed_us = excluded.closed_us, body = excluded.body
 """
 _STREAM = """
-    INSERT INTO streams (task, pod, prefilter, cursor_ns, lines, newest, arrived) VALUES (?, ?, ?, ?, ?, ?, ?)
-    ON CONFLICT (task, pod, prefilter) DO UPDATE SET
-        cursor_ns = excluded.cursor_ns, lines = excluded.lines,
-        newest = excluded.newest, arrived = excluded.arrived
+    INSERT INTO streams (task, pod, prefilter, cursor_ns, body) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (task, pod, prefilter) DO UPDATE SET cursor_ns = excluded.cursor_ns, body = excluded.body
 """
 _SAMPLE = """
     INSERT OR REPLACE INTO samples (metric, labels, time_ns, slot_us, ordinal, value)
@@ -130,8 +128,7 @@ def _drop_tasks(connection: sqlite3.Connection, keys: Sequence[str]) -> None:
 
 def _put_stream(connection: sqlite3.Connection, stream: StreamState) -> None:
     key = (codec.clean(stream.key.task), codec.clean(stream.key.pod), codec.clean(stream.key.prefilter))
-    times = (codec.encode(stream.newest_ns), codec.encode(stream.arrived_ns))
-    connection.execute(_STREAM, (*key, stream.cursor_ns, stream.lines, *times))
+    connection.execute(_STREAM, (*key, stream.cursor_ns, codec.encode(replace(stream, seen={}))))
     query = "SELECT id FROM streams WHERE task = ? AND pod = ? AND prefilter = ?"
     number = connection.execute(query, key).fetchone()[0]
     _put_seen(connection, number, stream.seen)

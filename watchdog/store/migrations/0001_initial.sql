@@ -1,5 +1,6 @@
 -- Times are integers: *_us microseconds (since the Unix epoch, or of watched time where the name says so),
--- *_ns nanoseconds since the Unix epoch. `body` columns hold one whole value as JSON.
+-- *_ns nanoseconds since the Unix epoch. `body` columns hold one whole value as JSON; where a column says
+-- the same, the column is right.
 
 CREATE TABLE meta (
     name  TEXT PRIMARY KEY NOT NULL,  -- slot_us, slot_watched_us, mark
@@ -50,8 +51,7 @@ CREATE TABLE outbox (
     created_us    INTEGER NOT NULL,  -- watched
     not_before_us INTEGER NOT NULL,  -- watched
     attempts      INTEGER NOT NULL,
-    result        TEXT,              -- the newest attempt's, JSON
-    body          TEXT NOT NULL,     -- the notification
+    body          TEXT NOT NULL,
     UNIQUE (channel, incident, kind, decided_us)
 );
 CREATE INDEX outbox_incident ON outbox (incident);
@@ -60,15 +60,14 @@ CREATE INDEX outbox_dead ON outbox (id) WHERE state = 'dead';
 CREATE INDEX outbox_finished ON outbox (decided_us) WHERE state IN ('done', 'dead', 'superseded');
 
 CREATE TABLE attempts (
-    seq            INTEGER PRIMARY KEY,
-    delivery       INTEGER NOT NULL REFERENCES outbox (id) ON DELETE CASCADE,
-    number         INTEGER NOT NULL,
-    at_us          INTEGER NOT NULL,
-    watched_us     INTEGER NOT NULL,  -- watched
-    answer         TEXT NOT NULL,
-    code           TEXT NOT NULL,
-    detail         TEXT NOT NULL,
-    retry_after_us INTEGER,
+    seq        INTEGER PRIMARY KEY,
+    delivery   INTEGER NOT NULL REFERENCES outbox (id) ON DELETE CASCADE,
+    number     INTEGER NOT NULL,
+    at_us      INTEGER NOT NULL,
+    watched_us INTEGER NOT NULL,  -- watched
+    answer     TEXT NOT NULL,
+    code       TEXT NOT NULL,
+    body       TEXT NOT NULL,  -- the result
     UNIQUE (delivery, number, at_us, answer)
 );
 
@@ -99,9 +98,7 @@ CREATE TABLE streams (
     pod       TEXT NOT NULL,
     prefilter TEXT NOT NULL,
     cursor_ns INTEGER NOT NULL,
-    lines     INTEGER NOT NULL,
-    newest    TEXT NOT NULL,  -- JSON, pod -> ns
-    arrived   TEXT NOT NULL,  -- JSON, pod -> ns
+    body      TEXT NOT NULL,  -- without what `seen` holds
     UNIQUE (task, pod, prefilter)
 );
 
