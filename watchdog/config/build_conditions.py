@@ -37,7 +37,7 @@ from watchdog.core.conditions.kinds import (
 from watchdog.core.durations import format_duration
 from watchdog.core.protocols import Pattern, PatternEngine
 
-_ANYTHING = ("", "x", "0 #", "中", "-- ERROR --")  # a pattern found in all of these is found everywhere
+_ANYTHING = ("x", "0 #", "中", "-- ERROR --")  # a pattern found in all of these is found everywhere
 _ACROSS = {
     Aggregate.LAST: Across.AVG,
     Aggregate.AVG: Across.AVG,
@@ -79,11 +79,8 @@ def _what(fields: Fields, report: Report) -> Key[object] | None:
     names = [key.name for key in keys.CONDITION_KEYS]
     if present:
         both = " and ".join(key.name for key in present)
-        report.error(
-            fields.key_at(present[1]),
-            f"a rule looks for one thing; {both} are {len(present)}",
-            "make it two rules",
-        )
+        message = f"a rule looks for one thing; {both} are {len(present)}"
+        report.error(fields.key_at(present[1]), message, "make it two rules")
     elif stray := next((key for key in keys.METRIC_KEYS if fields.has(key)), None):
         report.error(
             fields.key_at(stray),
@@ -166,9 +163,8 @@ def _aggregate(fields: Fields, around: Surroundings, report: Report) -> tuple[Ag
     if not present:
         return Aggregate.LAST, None
     for key in present[1:]:
-        report.error(
-            fields.key_at(key), f"{present[0].name} and {key.name} exclude each other", "make it two rules"
-        )
+        message = f"{present[0].name} and {key.name} exclude each other"
+        report.error(fields.key_at(key), message, "make it two rules")
     window = fields.get(present[0])
     check_window(window, fields, present[0], around, report)
     return Aggregate(present[0].name.removesuffix("_over")), window
@@ -317,8 +313,8 @@ def _patterns(
 
 
 def _blamed(node: ScalarNode, complaint: str) -> Mark:
-    """Return where in the pattern the part stands that the engine quotes at the end of its complaint."""
-    part = complaint.rpartition(": ")[2].strip("'\"`")
+    """Return where in the pattern the part stands that the engine quotes: "reason: part (hint)"."""
+    part = complaint.partition(": ")[2].partition(" (")[0]
     index = node.raw.find(part) if part and node.raw == node.text else -1
     if index < 0 or node.offset is None:
         return node.mark

@@ -36,6 +36,7 @@ class Report:
 
     file: str
     scope: str = ""
+    quiet: bool = False
     found: list[Problem] = field(default_factory=list)
 
     def error(self, mark: Mark, message: str, hint: str = "") -> None:
@@ -49,6 +50,10 @@ class Report:
     def scoped(self, scope: str) -> "Report":
         """Return a view that begins every message with `scope`."""
         return replace(self, scope=f"{self.scope}{scope}: ")
+
+    def without_warnings(self) -> "Report":
+        """Return a view that takes errors only: for what is switched off."""
+        return replace(self, quiet=True)
 
     @property
     def errors(self) -> int:
@@ -64,6 +69,8 @@ class Report:
         return tuple(sorted(unique, key=lambda problem: (problem.line, problem.column, problem.warning)))
 
     def _add(self, mark: Mark, message: str, hint: str, *, warning: bool) -> None:
+        if warning and self.quiet:
+            return
         self.found.append(
             Problem(
                 file=self.file,

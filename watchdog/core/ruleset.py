@@ -69,4 +69,5 @@ class Ruleset:
     interval: timedelta = timedelta(seconds=60)
     timezone: str = "UTC"
     language: str = "en"
+    forget_after: timedelta = timedelta(hours=24)  # without data for this long, a member is not expected
     digest: str = ""  # of the file's content
