@@ -236,4 +236,6 @@ def _orphan(row: Delivery, ledger: Mapping[Pair, LedgerEntry]) -> bool:
 def _answer(result: DeliveryResult | None) -> str:
     if result is None:
         return ""
-    return " ".join(filter(None, (result.code, result.detail))) or result.answer.value
+    if result.code and result.code not in result.detail:
+        return f"{result.code} {result.detail}".strip()
+    return result.detail or result.answer.value

@@ -1,0 +1,158 @@
+"""What the watchdog says about itself, in English.
+
+Braces are the notice's params, `subject`, `source`, `task`, `rule`, and the times `since`, `until`
+and `duration`. A text whose braces cannot all be filled is left out; params that no text uses are
+listed below it.
+"""
+
+from collections.abc import Mapping
+
+from watchdog.core.alerts import NoticeKind
+from watchdog.core.wording.shape import NoticeText
+
+NOTICES: Mapping[NoticeKind, NoticeText] = {
+    NoticeKind.SOURCE_BLIND: NoticeText(
+        title=(
+            "cannot read {capability} of {task} ({source}): {failure}",
+            "cannot read {capability} of {source}: {failure}",
+            "cannot read {subject}",
+        ),
+        body=(
+            "{source} has not answered for {capability} since {since} ({duration}): {failure}.",
+            "It said: {detail}",
+            "Concerned: task {task}.",
+            "Until it can be read again, what depends on it neither fires nor recovers.",
+        ),
+        over_title=(
+            "sees {capability} of {task} ({source}) again",
+            "sees {capability} of {source} again",
+            "sees {subject} again",
+        ),
+        over_body=(
+            "Blind from {since} to {until} ({duration}): {failure}.",
+            "Alerts that were held still are judged again.",
+        ),
+    ),
+    NoticeKind.NOT_WATCHING: NoticeText(
+        title=("was not watching from {from} to {to}", "was not watching for {gap}", "was not watching"),
+        body=(
+            "Nothing was evaluated from {from} to {to} ({gap}).",
+            "Why: {reason}",
+            "What began and ended in between may have gone unseen.",
+            "Logs are read on from where reading stopped.",
+        ),
+    ),
+    NoticeKind.CLOCK_JUMPED: NoticeText(
+        title=("the clock jumped by {by}", "the clock jumped"),
+        body=(
+            "This machine's clock went from {from} to {to}.",
+            "Nothing fires or closes because of the jump.",
+        ),
+    ),
+    NoticeKind.CHANNEL_BROKEN: NoticeText(
+        title=("channel {channel} takes no messages", "channel {subject} takes no messages"),
+        body=(
+            "{failures} attempts in a row failed. The last answer: {answer}",
+            "Its messages wait and are tried again.",
+        ),
+        over_title=("channel {channel} takes messages again", "channel {subject} takes messages again"),
+        over_body=("It took none from {since} to {until} ({duration}).", "What waited is being delivered."),
+    ),
+    NoticeKind.UNDELIVERED: NoticeText(
+        title=(
+            "channel {channel} was not told of {rule} · {task}",
+            "channel {channel} was not told of {rule}",
+            "a message was not delivered",
+        ),
+        body=(
+            "A message about incident {incident} was given up after {attempts} attempts.",
+            "The last answer: {answer}",
+            "Look at the channel's address and permissions; `watchdog check --probe` asks it.",
+        ),
+    ),
+    NoticeKind.STATE_NOT_STORED: NoticeText(
+        title=("cannot store its state",),
+        body=(
+            "Writing the state file fails: {detail}",
+            "Watching and telling go on from memory. After a restart now, messages may be repeated.",
+        ),
+        over_title=("stores its state again",),
+        over_body=("It could not from {since} to {until} ({duration}).",),
+    ),
+    NoticeKind.LOG_LAG: NoticeText(
+        title=("reads the log of {task} late", "reads a log late: {subject}"),
+        body=("It is {lag} behind the newest line.", "Lines are not lost, but are told late."),
+        over_title=("is up to date with the log of {task}", "is up to date with {subject}"),
+        over_body=("It was behind from {since} to {until} ({duration}).",),
+    ),
+    NoticeKind.LOG_UNREAD: NoticeText(
+        title=("left log lines of {task} unread", "left log lines unread: {subject}"),
+        body=(
+            "Lines from {from} to {to} were not read.",
+            "Only lines that contain “{contains}” were asked for.",
+            "An error in the unread lines has not been seen.",
+        ),
+        over_title=("reads every log line of {task} again", "reads every log line again: {subject}"),
+        over_body=("Lines were left unread between {since} and {until} ({duration}).",),
+    ),
+    NoticeKind.NO_LOG_LINE: NoticeText(
+        title=("has never seen a log line of {task}", "has never seen a log line of {subject}"),
+        body=(
+            "The source answers, but with no line. Log rules see nothing there.",
+            "Check the task's id and namespace, and whether it writes to its standard output.",
+        ),
+        over_title=("sees log lines of {task} now", "sees log lines of {subject} now"),
+        over_body=("The first came at {until}.",),
+    ),
+    NoticeKind.FIRST_READ: NoticeText(
+        title=("reads the log of {task} from now on", "reads a log from now on: {subject}"),
+        body=("{count} older lines that match were not told.", "Only lines after {from} are."),
+    ),
+    NoticeKind.RULE_THIN: NoticeText(
+        title=("rule {rule} cannot be judged on {task}", "rule {rule} cannot be judged: {subject}"),
+        body=(
+            "The source answers, but too few points cover its window.",
+            "The window is {window}; a point comes every {step}.",
+            "A longer window or a lower `coverage` helps; `watchdog check --probe` shows what there is.",
+        ),
+        over_title=(
+            "rule {rule} can be judged on {task} again",
+            "rule {rule} can be judged again: {subject}",
+        ),
+        over_body=("It could not from {since} to {until} ({duration}).",),
+    ),
+    NoticeKind.RULE_SLOW: NoticeText(
+        title=("rule {rule} is slower than its interval", "slower than its interval: {subject}"),
+        body=("It took {took}; the interval is {interval}.", "Slots are missed; alerts come late."),
+        over_title=("rule {rule} keeps its interval again", "keeps its interval again: {subject}"),
+        over_body=("It did not from {since} to {until} ({duration}).",),
+    ),
+    NoticeKind.SUSPECT_VALUES: NoticeText(
+        title=("suspect values of {metric} on {task}", "suspect values: {subject}"),
+        body=(
+            "{metric} is a ratio (1 = 100 %), but values such as {value} came.",
+            "They are used as they came, not rescaled.",
+        ),
+        over_title=(
+            "values of {metric} on {task} are plausible again",
+            "values are plausible again: {subject}",
+        ),
+        over_body=("They were not from {since} to {until} ({duration}).",),
+    ),
+    NoticeKind.UNKNOWN_STATUS: NoticeText(
+        title=("does not know the status “{status}” of {task}", "does not know a status: {subject}"),
+        body=("Until it is known, the task counts as running.",),
+        over_title=("knows the status of {task} again", "knows the status again: {subject}"),
+        over_body=("It did not from {since} to {until} ({duration}).",),
+    ),
+    NoticeKind.SET_RETIRED: NoticeText(
+        title=("no longer expects old pods of {task}", "no longer expects old pods: {subject}"),
+        body=("Why: {reason}", "They are not missed any more: {pods}"),
+    ),
+    NoticeKind.RULES_REJECTED: NoticeText(
+        title=("rejected the new rule file", "rejected a rule file: {subject}"),
+        body=("{problems}", "The rules that were in force stay in force."),
+        over_title=("accepted the rule file",),
+        over_body=("It was rejected from {since} to {until} ({duration}).",),
+    ),
+}
