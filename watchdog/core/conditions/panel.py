@@ -1,0 +1,344 @@
+"""Panel: one rule on one source, its series reduced over time, ready for a verdict per group.
+
+Owns what all metric conditions share: window ends, freshness, coverage, quorum, errors, and the
+evidence behind a verdict. The conditions own only their question.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cached_property
+
+import numpy as np
+
+from watchdog.core import windows
+from watchdog.core.columns import Bools, Floats, Ints, Span
+from watchdog.core.conditions.kinds import Aggregate, By, Capability, Comparison
+from watchdog.core.durations import MINUTE_NS, duration_ns
+from watchdog.core.health import Failure
+from watchdog.core.labels import GPU, NODE, POD, Labels
+from watchdog.core.members import Roster, roster
+from watchdog.core.outcomes import MEMBERS_SHOWN, Evidence, Member, Outcome
+from watchdog.core.rules import Rule
+from watchdog.core.series import Table
+from watchdog.core.tasks import TaskState
+from watchdog.core.view import View, floor_ns, lookback, too_early
+
+ALWAYS_NS = 100 * 365 * 24 * 60 * MINUTE_NS  # the window of "the newest value"
+SKEW_NS = 2 * MINUTE_NS
+PIECE = 1 << 19  # rows × slots reduced at a time
+SPARK = 24
+EXACT = 1e-12  # a mean of equal values may miss their value by this part of it
+
+Explain = Callable[[int, int], Evidence]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """The verdicts of a rule on one source; as in `Evaluation`."""
+
+    labels: tuple[Labels, ...]
+    outcome: Ints
+    value: Floats
+    since_ns: Ints
+    explain: Explain
+
+    def without(self, hidden: Bools) -> "Part":
+        """Return the part without some labelsets: hidden (G,)."""
+        if not hidden.any():
+            return self
+        kept = np.flatnonzero(~hidden)
+        return Part(
+            labels=tuple(self.labels[g] for g in kept.tolist()),
+            outcome=self.outcome[kept],
+            value=self.value[kept],
+            since_ns=self.since_ns[kept],
+            explain=lambda g, t: self.explain(int(kept[g]), t),
+        )
+
+
+def beyond(values: Floats, comparison: Comparison) -> Bools:
+    """Return where values lie strictly beyond the threshold."""
+    return _past(values, comparison.threshold, above=comparison.above)
+
+
+def _past(values: Floats, level: float, *, above: bool) -> Bools:
+    slack = abs(level) * EXACT
+    return values > level + slack if above else values < level - slack
+
+
+def verdict(values: Floats, comparison: Comparison) -> Ints:
+    """Return TRUE, FALSE or BETWEEN for each value."""
+    true = beyond(values, comparison)
+    if comparison.clear is None:
+        return np.where(true, int(Outcome.TRUE), int(Outcome.FALSE))
+    clear = _past(values, comparison.clear, above=not comparison.above)
+    rest = np.where(clear, int(Outcome.FALSE), int(Outcome.BETWEEN))
+    return np.where(true, int(Outcome.TRUE), rest)
+
+
+@dataclass(frozen=True, kw_only=True)  # no slots: counts are kept once asked for
+class Panel:
+    """A rule's series of one source, reduced over time.
+
+    In roster order, (R, T): values (NaN where nothing), covered, fresh, newest (ns, 0 = none).
+    errors: (tasks, T), why there is no valid answer: a code into `reasons`, 0 = there is one.
+    ends: (T,), where windows end. floors: (tasks,), attempt starts. early: (tasks, T), `after_start` runs.
+    """
+
+    rule: Rule
+    view: View
+    source: str
+    metric: str
+    by: By
+    states: list[TaskState]
+    slots: Ints
+    table: Table
+    roster: Roster
+    ends: Ints
+    floors: Ints
+    early: Bools
+    values: Floats
+    covered: Bools
+    fresh: Bools
+    newest: Ints
+    errors: Ints
+    reasons: tuple[str, ...]
+
+    @cached_property
+    def of(self) -> tuple[Ints, Ints]:
+        """Return how many members each group has in all, and how many are covered: (G, T) each.
+
+        Members: the expected ones and whatever else is covered; all of this attempt's series if
+        nothing is known to be expected.
+        """
+        groups = self.roster.by_group
+        covered = groups.count(self.covered)
+        extra = groups.count(self.covered & ~self.roster.row_expected[:, None])
+        expected = self.roster.expected[:, None] + extra
+        if self.roster.has_expected.all():
+            return expected, covered
+        present = groups.count(self.newest > self.floors[self.roster.row_task, None])
+        known = self.roster.has_expected[self.roster.group_task]
+        return np.where(known[:, None], expected, present), covered
+
+    def outcomes(self, found: Ints, value: Floats) -> Ints:
+        """Lay over verdicts (G, T) what forbids them: THIN, NODATA, ERROR."""
+        total, covered = self.of
+        need = self.rule.quorum * total - 1e-9
+        thin = (covered == 0) | (covered < need) | ~np.isfinite(value)
+        out = np.where(thin, int(Outcome.THIN), found)
+        task = self.roster.group_task
+        missing = self.roster.by_group.count(self.fresh) == 0
+        if missing.any():
+            settled = self.slots[None, :] - self.floors[task, None] >= self.view.fresh_ns(self.source)
+            out = np.where(missing & settled, int(Outcome.NODATA), out)
+            out = np.where(missing & ~settled, int(Outcome.THIN), out)
+        return self.forbid(out)
+
+    def forbid(self, out: Ints) -> Ints:
+        """Lay ERROR over verdicts (G, T), and THIN while `after_start` runs."""
+        task = self.roster.group_task
+        if self.errors.any():
+            out = np.where(self.errors[task] > 0, int(Outcome.ERROR), out)
+        if self.early.any():
+            out = np.where(self.early[task], int(Outcome.THIN), out)
+        return out
+
+    def left(self) -> Bools:
+        """Return which groups are of no interest any more: (G,).
+
+        Nothing fresh, not expected, and either something else is, or all they have is of an
+        earlier attempt.
+        """
+        names = self.roster
+        gone = (names.by_group.count(self.fresh) == 0).all(axis=1) & (names.expected == 0)
+        if self.by is By.TASK or not gone.any():
+            return np.zeros(len(names.labels), np.bool_)
+        old = (names.by_group.latest(self.newest) <= self.floors[names.group_task, None]).all(axis=1)
+        others = names.has_expected[names.group_task] | old
+        left: Bools = gone & others & names.has_rows[names.group_task]
+        return left
+
+    def part(self, out: Ints, value: Floats, explain: Explain, hidden: Bools | None = None) -> Part:
+        """Put a result together, without groups that left or that the condition hides (G,)."""
+        left = self.left() if hidden is None else self.left() | hidden
+        since = np.zeros(out.shape, np.int64)
+        whole = Part(labels=self.roster.labels, outcome=out, value=value, since_ns=since, explain=explain)
+        return whole.without(left)
+
+    def detail(self, group: int, t: int) -> str:
+        """Why there is no verdict, in a few words; "" if there is one."""
+        return self.reasons[int(self.errors[self.roster.group_task[group], t])]
+
+    def members(self, group: int, t: int, *, above: bool) -> tuple[Member, ...]:
+        """Return the members of a group, worst first, covered ones before the others; capped."""
+        rows = np.arange(self.values.shape[0])[self.roster.members(group)]
+        seen = rows[self.newest[rows, t] > self.floors[self.roster.row_task[rows]]]
+        worth = np.where(self.covered[seen, t], self.values[seen, t], np.nan)
+        order = np.argsort(-worth if above else worth, kind="stable")[:MEMBERS_SHOWN]
+        own = self.roster.rows[self.roster.order[seen[order]]]
+        return tuple(
+            Member(
+                labels=self.table.labels[int(row)].only((POD, GPU, NODE)),
+                value=None if np.isnan(worth[place]) else float(worth[place]),
+            )
+            for row, place in zip(own.tolist(), order.tolist(), strict=True)
+        )
+
+    def spark(self, group: int, t: int, span: timedelta) -> tuple[float | None, ...]:
+        """Return the mean of the group's points in about 24 equal steps up to the window's end."""
+        rows = self.roster.rows[self.roster.order[self.roster.members(group)]]
+        if not rows.size or int(rows.max()) >= self.table.columns.rows:
+            return ()
+        length, end = duration_ns(span), int(self.ends[t])
+        step = max(self.view.poll_ns(self.source), int(np.median(self.table.columns.spacing[rows])))
+        low = max(end - length, int(self.floors[self.roster.group_task[group]]))
+        total, points = bucketed(self.table, rows, (low, end), max(1, min(SPARK, length // step)), length)
+        return tuple(
+            sum_ / count if count else None
+            for sum_, count in zip(total.tolist(), points.tolist(), strict=True)
+        )
+
+
+def bucketed(
+    table: Table, rows: Ints, within: tuple[int, int], steps: int, length_ns: int
+) -> tuple[Floats, Floats]:
+    """Return sum and number of the rows' points in equal steps of the time up to within[1], oldest first.
+
+    within: bounds in ns, the first exclusive; length_ns: all steps together.
+    """
+    low, end = within
+    total, points = np.zeros(steps), np.zeros(steps)
+    for _, part in table.columns.spans(np.sort(rows), max(1, rows.size), 1):
+        inside = (part.times > low) & (part.times <= end)
+        bucket = steps - 1 - (end - part.times[inside]) * steps // length_ns
+        total += np.bincount(bucket, weights=part.values[inside], minlength=steps)
+        points += np.bincount(bucket, minlength=steps)
+    return total, points
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduction:
+    """How each series is reduced: an aggregate over a window, or `share` of time beyond a level."""
+
+    metric: str
+    by: By
+    window: timedelta | None
+    aggregate: Aggregate = Aggregate.LAST
+    share: Comparison | None = None
+
+    @property
+    def length_ns(self) -> int:
+        """The window's length; without one, always."""
+        return duration_ns(self.window) if self.window is not None else ALWAYS_NS
+
+    def __call__(self, span: Span, at: windows.Frames) -> Floats:
+        """Reduce a span."""
+        if self.share is not None:
+            return windows.share(span, at, beyond(span.values, self.share))
+        return windows.reduce(span, at, self.aggregate)
+
+
+def metric_panel(
+    rule: Rule,
+    view: View,
+    states: list[TaskState],
+    slots: Ints,
+    reducer: Reduction,
+) -> Panel:
+    """Reduce a metric over its window for all series of these tasks (of one source)."""
+    source = states[0].task.source
+    table = view.series.table(source, reducer.metric)
+    names = roster(table, states, reducer.by)
+    ends = table.end(slots)
+    fresh_ns = view.fresh_ns(source)
+    ends = np.where(slots - ends < fresh_ns, ends, slots)
+    floors = np.array([floor_ns(state) for state in states], np.int64)
+    row_floors = np.empty(names.rows.size, np.int64)
+    row_floors[names.order] = floors[names.row_task]
+    values, covered, newest = _reduced(table, names.rows, ends, row_floors, reducer, view.poll_ns(source))
+    values, covered, newest = values[names.order], covered[names.order], newest[names.order]
+    fresh = (slots - newest < fresh_ns) & (newest > floors[names.row_task, None])
+    need = round(rule.coverage * reducer.length_ns) if reducer.window is not None else 0
+    errors, reasons = _errors(view, states, table, slots, names.by_task.latest(newest))
+    return Panel(
+        rule=rule,
+        view=view,
+        source=source,
+        metric=reducer.metric,
+        by=reducer.by,
+        states=states,
+        slots=slots,
+        table=table,
+        roster=names,
+        ends=ends,
+        floors=floors,
+        early=too_early(rule, states, slots),
+        values=values,
+        covered=fresh & (covered >= need) & ~np.isnan(values),
+        fresh=fresh,
+        newest=newest,
+        errors=errors,
+        reasons=reasons,
+    )
+
+
+def _reduced(
+    table: Table, rows: Ints, ends: Ints, floors: Ints, reducer: Reduction, poll_ns: int
+) -> tuple[Floats, Ints, Ints]:
+    """Return values, covered ns and newest time per row and slot, in storage order."""
+    shape = (rows.size, ends.size)
+    values, covered, newest = np.empty(shape), np.empty(shape, np.int64), np.empty(shape, np.int64)
+    for place, span in table.columns.spans(rows, max(1, PIECE // ends.size), poll_ns):
+        at = windows.frames(span, ends[None, :], reducer.length_ns, floors[place])
+        values[place] = reducer(span, at)
+        covered[place] = windows.covered_ns(span, at) if reducer.window is not None else 0
+        newest[place] = at.newest
+    return values, covered, newest
+
+
+def _errors(
+    view: View, states: list[TaskState], table: Table, slots: Ints, newest: Ints
+) -> tuple[Ints, tuple[str, ...]]:
+    """Say per task and slot why there is no valid answer: codes into the reasons, 0 = there is one."""
+    reasons = ["", str(Failure.STALE), str(Failure.CLOCK_SKEW), "not asked yet"]
+    source = states[0].task.source
+    stale = (newest > 0) & (slots - newest >= view.fresh_ns(source))
+    codes = stale.astype(np.int64)
+    for task, state in enumerate(states):
+        answered = table.answered.get(state.task.key)
+        if answered is None:
+            codes[task] = 3
+        elif table.ahead_ns(state.task.key) > SKEW_NS:
+            codes[task] = 2
+        if blind := view.blind(state, Capability.METRICS):
+            codes[task] = len(reasons)
+            reasons.append(blind)
+    return codes, tuple(reasons)
+
+
+def basis(panel: Panel, group: int, t: int, comparison: Comparison) -> Evidence:
+    """Return the evidence every metric verdict shares; the condition adds its words and value."""
+    total, covered = panel.of
+    rows = panel.roster.members(group)
+    affected = beyond(panel.values[rows, t], comparison) & panel.covered[rows, t]
+    span = lookback(panel.rule)
+    return Evidence(
+        metric=panel.metric,
+        threshold=comparison.threshold,
+        above=comparison.above,
+        unit=panel.view.units.get((panel.source, panel.metric), ""),
+        members=panel.members(group, t, above=comparison.above),
+        affected=int(affected.sum()),
+        of=int(total[group, t]),
+        covered=int(covered[group, t]),
+        spark=panel.spark(group, t, span),
+        spark_span=span,
+        detail=panel.detail(group, t),
+    )
+
+
+def with_value(evidence: Evidence, value: float) -> Evidence:
+    """Return the evidence with a value, None for NaN."""
+    return replace(evidence, value=None if np.isnan(value) else value)
