@@ -462,16 +462,21 @@ def test_pruning_keeps_what_open_incidents_and_untold_messages_need(state: State
     )
     for row in (first, reminder, gone):
         store.commit_attempt(told(row))
-    store.commit_slot(slot(transitions=(opened("open"), opened("untold"))))
-    store.commit_plan(PlanCommit(mark=1))
+    store.commit_slot(
+        slot(
+            incidents=(incident("unplanned", **closed),),
+            transitions=(opened("open"), opened("untold"), opened("unplanned")),
+        )
+    )
+    store.commit_plan(PlanCommit(mark=2))
 
     store.prune(T0 + 40 * DAY)
 
     stored, reader = store.load(), state.reader()
-    assert {found.id for found in stored.incidents} == {"open", "untold"}
+    assert {found.id for found in stored.incidents} == {"open", "untold", "unplanned"}
     assert [entry.incident for entry in stored.ledger] == ["open"]
     assert stored.outbox == (untold,)
-    assert [change.incident for change in stored.transitions] == ["untold"]
+    assert [change.incident for change in stored.transitions] == ["unplanned"]
     assert [row.id for row in reader.deliveries("open")] == [first.id]
     assert reader.incident("gone") is None
     assert (reader.deliveries("gone"), reader.attempts("gone"), reader.ledger("gone")) == ((), (), ())

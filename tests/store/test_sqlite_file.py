@@ -127,7 +127,7 @@ def test_a_database_of_another_program_is_refused(path: Path, t0: datetime) -> N
         SqliteStore.open(path, started=t0)
 
 
-@pytest.mark.parametrize("damage", ["text", "hole", "cut"])
+@pytest.mark.parametrize("damage", ["text", "hole", "cut", "page"])
 def test_a_damaged_file_is_refused_in_one_line_and_never_deleted(
     path: Path, t0: datetime, burst: Burst, damage: str
 ) -> None:
@@ -139,6 +139,7 @@ def test_a_damaged_file_is_refused_in_one_line_and_never_deleted(
         "text": b"this is no database\n" * 500,
         "hole": whole[:8192] + bytes(len(whole) - 16_384) + whole[-8192:],
         "cut": whole[: len(whole) // 2],
+        "page": _without_the_page_of(b"alert-incident-150", whole),
     }[damage]
     path.write_bytes(broken)
 
@@ -149,6 +150,11 @@ def test_a_damaged_file_is_refused_in_one_line_and_never_deleted(
     assert path.read_bytes() == broken
     path.write_bytes(whole)
     SqliteStore.open(path, started=t0).close()  # the refusal let go of the lock
+
+
+def _without_the_page_of(text: bytes, whole: bytes) -> bytes:
+    start = whole.index(text) // 4096 * 4096
+    return whole[:start] + bytes(4096) + whole[start + 4096 :]
 
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path, t0: datetime) -> None:
@@ -256,6 +262,18 @@ def test_months_of_incidents_leave_the_file_flat(
         sizes.append(sum(file.stat().st_size for file in path.parent.iterdir()))
 
     assert sizes[-1] < 1.5 * sizes[0]
+
+
+def test_space_that_a_storm_took_is_given_back(
+    store: SqliteStore, path: Path, t0: datetime, burst: Burst
+) -> None:
+    _live_through(store, burst(0, 2_000))
+    store.prune(t0)
+    full = path.stat().st_size
+
+    store.prune(t0 + timedelta(days=60))
+
+    assert path.stat().st_size < full / 4
 
 
 def _live_through(store: SqliteStore, commit: SlotCommit) -> None:

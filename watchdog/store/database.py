@@ -71,7 +71,8 @@ class Database:
             StoreError: the disk does not take it.
         """
         with self.plain() as connection:
-            connection.execute(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})").fetchall()
+            # A step of this pragma frees one page: `execute` would stop after the first.
+            connection.executescript(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})")
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def close(self) -> None:
