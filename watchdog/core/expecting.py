@@ -105,8 +105,8 @@ def _replaced(state: TaskState, present: Collection[Labels]) -> set[Labels]:
     heirs = sorted(here, key=lambda pod: first[pod])
     replaced: set[str] = set()
     for old in sorted(last.keys() - here, key=lambda pod: last[pod]):
-        heir = next((pod for pod in heirs if last[old] - OVERLAP <= first[pod] <= last[old] + TAKEOVER), None)
-        if heir is not None and first[heir] > first[old]:
+        heir = next((pod for pod in heirs if last[old] <= first[pod] <= last[old] + TAKEOVER), None)
+        if heir is not None:
             heirs.remove(heir)
             replaced.add(old)
     return {member.labels for member in state.expected if member.labels.get(POD, "") in replaced}

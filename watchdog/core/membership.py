@@ -92,7 +92,7 @@ def settle(verdicts: Verdicts, draft: Draft, book: Book, tasks: Mapping[str, Tas
             continue
         first = before or _opened(verdicts, changes, tasks[key])
         incident = _with(first, changes, current, verdicts.at)
-        told.append(_told(verdicts, changes, before, incident))
+        told.append(_told(verdicts, changes, before, incident, tasks.get(key)))
         for labels, (alert, _) in changes.fired.items():
             alerts[labels] = replace(alert, incident=incident.id)
     return Step(
@@ -133,11 +133,15 @@ def _with(incident: Incident, changes: Changes, current: Mapping[Labels, Alert],
 
 
 def _told(
-    verdicts: Verdicts, changes: Changes, before: Incident | None, incident: Incident
+    verdicts: Verdicts,
+    changes: Changes,
+    before: Incident | None,
+    incident: Incident,
+    state: TaskState | None,
 ) -> tuple[Incident, Change | None]:
     """Return the incident with fresh evidence, and the one change that is to be told of it."""
     if not incident.active:
-        return _ended(verdicts, changes, incident), Change.CLOSED
+        return _ended(verdicts, changes, incident, state), Change.CLOSED
     change = _change(changes, before, incident)
     if change is None:
         return incident, None
@@ -158,11 +162,15 @@ def _change(changes: Changes, before: Incident | None, incident: Incident) -> Ch
     return Change.GREW if len(incident.members) > len(before.members) else None
 
 
-def _ended(verdicts: Verdicts, changes: Changes, incident: Incident) -> Incident:
-    last = [(alert, reason, g) for alert, reason, g in changes.left.values()]
+def _ended(verdicts: Verdicts, changes: Changes, incident: Incident, state: TaskState | None) -> Incident:
+    last = list(changes.left.values())
     recovered = [(g, alert.value) for alert, reason, g in last if reason is CloseReason.RECOVERED]
     evidence = verdicts.explain(incident, recovered)
     if evidence is not None:
         incident = replace(incident, latest=evidence)
-    unseen = all(alert.unseen for alert, _, _ in last)
-    return closed_alike(incident, verdicts.at, UNSEEN_NOTE if unseen else "")
+    note = ""
+    if len(recovered) == len(last) and all(alert.unseen for alert, _, _ in last):
+        note = UNSEEN_NOTE
+    elif state is not None and any(reason is CloseReason.TASK_ENDED for _, reason, _ in last):
+        note = str(state.status)
+    return closed_alike(incident, verdicts.at, note)
