@@ -5,6 +5,7 @@ from datetime import datetime
 
 from watchdog.core.health import Probe
 from watchdog.core.logs import LogLine, StreamState
+from watchdog.core.reading import Unread
 from watchdog.core.tasks import Task, TaskObservation
 from watchdog.ports import MetricAnswer, TaskListing
 
@@ -43,10 +44,9 @@ class LinesArrived:
     task: Task
     state: StreamState
     lines: tuple[LogLine, ...]
-    late: int = 0
-    first: bool = False  # the stream's first read ever
-    unread: str = ""  # from when to when lines were passed over, in words
-    lag_s: float = 0.0
+    standing: int | None = None  # a stream's first read ever: lines that stood there already
+    standing_more: bool = False  # … and there may be more
+    unread: tuple[Unread, ...] = ()  # stretches that were passed over
     remarks: tuple[str, ...] = ()
 
 

@@ -1,0 +1,274 @@
+"""The engine: starts and stops the loops, and runs one slot after another.
+
+Owns the order of a slot (poll, decide, T1, plan, T2) and of a start and a stop. One loop a source,
+one a channel, one for slots; a slow source or a hanging channel delays nobody else.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from watchdog.core.alerts import Notice, NoticeKind
+from watchdog.core.durations import format_duration
+from watchdog.core.moments import Moment, Tick
+from watchdog.core.protocols import PatternEngine
+from watchdog.core.ruleset import Ruleset
+from watchdog.core.schedule import Break, Interruption, Reading, Schedule
+from watchdog.engine.collector import Collector, Wishes
+from watchdog.engine.inbox import Inbox
+from watchdog.engine.journal import Journal, RunBlocking
+from watchdog.engine.literals import literals_of
+from watchdog.engine.relay import Relay, Render
+from watchdog.engine.slot import SlotRunner
+from watchdog.engine.world import World
+from watchdog.ports import Clock, Notifier, PlanCommit, Source, Store
+
+log = logging.getLogger(__name__)
+
+GRACE_SHARE = 0.25  # of an interval: how long a slot waits for answers that are on their way …
+GRACE_MOST = timedelta(seconds=10)  # … but never longer
+NOT_WATCHING_INTERVALS = 3
+PRUNE_EVERY = timedelta(hours=1)
+SLOW_QUESTIONS = 3  # slots in a row with an answer slower than the poll interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What an engine is built from."""
+
+    ruleset: Ruleset
+    sources: Mapping[str, Source]
+    notifiers: Mapping[str, Notifier]
+    store: Store
+    clock: Clock
+    patterns: PatternEngine
+    render: Render
+    run_blocking: RunBlocking
+    jitter: Callable[[], float]
+
+
+@dataclass(slots=True, kw_only=True)
+class Engine:
+    """One running watchdog."""
+
+    parts: Parts
+    on_slot: Callable[["Engine", Tick], None] | None = None
+    world: World = field(init=False)
+    runner: SlotRunner = field(init=False)
+    journal: Journal = field(init=False)
+    relay: Relay = field(init=False)
+    collectors: tuple[Collector, ...] = field(init=False)
+    schedule: Schedule = field(init=False)
+    slots: int = 0
+    missed: int = 0
+    _notices: list[Notice] = field(default_factory=list)
+    _slow_for: dict[str, int] = field(default_factory=dict)
+    _pruned: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        parts, inbox = self.parts, Inbox()
+        self.schedule = Schedule(interval=parts.ruleset.interval)
+        self.world = World(ruleset=parts.ruleset, sources=parts.sources, inbox=inbox, literals=literals_of)
+        self.runner = SlotRunner(world=self.world, patterns=parts.patterns)
+        self.journal = Journal(store=parts.store, run=parts.run_blocking)
+        self.relay = Relay(
+            journal=self.journal,
+            notifiers=parts.notifiers,
+            render=parts.render,
+            clock=parts.clock,
+            moment=self.moment,
+            jitter=parts.jitter,
+        )
+        self.collectors = tuple(
+            Collector(
+                source=parts.sources[spec.name],
+                poll=spec.poll,
+                clock=parts.clock,
+                inbox=inbox,
+                wishes=partial(self._wishes, spec.name),
+                jitter=parts.jitter,
+            )
+            for spec in parts.ruleset.sources
+        )
+
+    def _wishes(self, source: str) -> Wishes:
+        return self.world.wishes(source, self.parts.clock.now())
+
+    def moment(self) -> Moment:
+        """Now, on both clocks."""
+        clock = self.parts.clock
+        return self.schedule.moment(Reading(at=clock.now(), monotonic=clock.monotonic()))
+
+    async def run(self) -> None:
+        """Resume, then watch until cancelled. A slot that fails in an unforeseen way ends the run."""
+        await self.resume()
+        async with asyncio.TaskGroup() as loops:
+            for collector in self.collectors:
+                loops.create_task(collector.run(), name=f"collector {collector.source.name}")
+            for channel in self.parts.notifiers:
+                loops.create_task(self.relay.run(channel), name=f"relay {channel}")
+            loops.create_task(self._slots(), name="slots")
+
+    async def resume(self) -> None:
+        """Take up what the store holds, and ask everything once before the first slot."""
+        stored = await self.journal.load()
+        self.world.restore(stored)
+        self.relay.rows = {row.id: row for row in stored.outbox}
+        self.relay.ledger = {(entry.incident, entry.channel): entry for entry in stored.ledger}
+        if stored.moment is not None:
+            self.schedule = Schedule(
+                interval=self.parts.ruleset.interval,
+                watched=stored.moment.watched,
+                before_start=stored.moment.at,
+            )
+        await self._gather()  # the lists: they decide what else there is to ask
+        self.world.prime(self.parts.clock.now())
+        await self._gather()
+
+    async def stop(self, patience: timedelta = timedelta(seconds=3)) -> None:
+        """After `run` was cancelled: end deliveries in flight, disconnect, release the store."""
+        await self.relay.drain(patience)
+        await self.relay.close()
+        await asyncio.gather(*(collector.close() for collector in self.collectors))
+        await self.journal.close()
+
+    async def _slots(self) -> None:
+        clock = self.parts.clock
+        while True:
+            due = self.schedule.next_due(clock.monotonic())
+            await clock.sleep(due - clock.monotonic())
+            await self.slot(due)
+
+    async def slot(self, due: timedelta) -> None:
+        """Run the slot that is due at a monotonic time."""
+        clock = self.parts.clock
+        late = clock.monotonic() - due
+        # A slot that is a little late carries the time it was due: `for` counts whole intervals.
+        on_time = timedelta() <= late < self.schedule.interval
+        reading = Reading(
+            at=clock.now() - late if on_time else clock.now(), monotonic=due if on_time else clock.monotonic()
+        )
+        await self._gather()
+        self.schedule, tick, interruption = self.schedule.step(reading)
+        self.slots, self.missed = self.slots + 1, self.missed + tick.missed
+        notices = [*self._take_notices(), *self._interrupted(interruption), *self._slow(), self._storage()]
+        commit = self.runner.run(self.world.inbox.drain(), tick, notices)
+        numbered = self.journal.numbered(commit.transitions)
+        self.world.transitions += numbered
+        stored = await self.journal.slot(replace(commit, transitions=numbered))
+        await self._plan(tick, stored=stored)
+        await self._prune(tick)
+        if self.on_slot is not None:
+            self.on_slot(self, tick)
+
+    async def _plan(self, tick: Tick, *, stored: bool) -> None:
+        decision = self.runner.plan(self.relay, tick, not_stored=not stored)
+        self.relay.supersede(decision.superseded)
+        rows = self.journal.identified(decision.deliveries)
+        if rows or decision.superseded or decision.mark != self.world.mark:
+            await self.journal.plan(
+                PlanCommit(mark=decision.mark, deliveries=rows, superseded=decision.superseded)
+            )
+        self.relay.add(rows)
+        self.runner.planned(decision, self.relay)
+
+    async def _gather(self) -> None:
+        """Ask what is due, and wait a little for the answers."""
+        grace = min(self.schedule.interval * GRACE_SHARE, GRACE_MOST)
+        for collector in self.collectors:
+            collector.start_due()
+        await asyncio.gather(*(collector.settled(grace) for collector in self.collectors))
+
+    async def _prune(self, tick: Tick) -> None:
+        watched = tick.moment.watched
+        if self._pruned is None or watched - self._pruned >= PRUNE_EVERY:
+            self._pruned = watched
+            await self.journal.prune(tick.at)
+
+    # --- what there is to say about ourselves
+
+    def _take_notices(self) -> list[Notice]:
+        taken, self._notices = self._notices, []
+        return [*taken, *self.relay.take_notices()]
+
+    def notify(self, notice: Notice) -> None:
+        """Let the next slot say something."""
+        self._notices.append(notice)
+
+    def _storage(self) -> Notice:
+        error = self.journal.error
+        return Notice(
+            kind=NoticeKind.STATE_NOT_STORED,
+            subject="state",
+            params={"detail": error} if error else {},
+            active=bool(error),
+        )
+
+    def _slow(self) -> list[Notice]:
+        notices = []
+        for collector in self.collectors:
+            name = collector.source.name
+            slow = collector.late_questions()
+            self._slow_for[name] = self._slow_for.get(name, 0) + 1 if slow else 0
+            active = self._slow_for[name] >= SLOW_QUESTIONS
+            notices.append(
+                Notice(
+                    kind=NoticeKind.RULE_SLOW,
+                    subject=name,
+                    params={
+                        "source": name,
+                        "took": f"longer than {format_duration(collector.poll)}",
+                        "interval": format_duration(collector.poll),
+                    },
+                    active=active,
+                )
+            )
+        return notices
+
+    def _interrupted(self, interruption: Interruption | None) -> list[Notice]:
+        if interruption is None:
+            return []
+        if interruption.kind is Break.JUMP:
+            return [_jumped(interruption)]
+        gap = interruption.end - interruption.begin
+        if gap <= NOT_WATCHING_INTERVALS * self.schedule.interval:
+            return []
+        reason = "it was not running" if interruption.kind is Break.START else "it was stopped or starved"
+        return [_not_watching(interruption.begin, interruption.end, reason)]
+
+
+def _jumped(interruption: Interruption) -> Notice:
+    forward = interruption.shift > timedelta()
+    by = ("+" if forward else "-") + format_duration(abs(_whole_seconds(interruption.shift)))
+    return Notice(
+        kind=NoticeKind.CLOCK_JUMPED,
+        subject="clock",
+        params={
+            "by": by,
+            "from": interruption.begin.isoformat(),
+            "to": interruption.end.isoformat(),
+            "reason": "the clock was set, or the machine was suspended",
+        },
+        lasting=False,
+    )
+
+
+def _not_watching(begin: datetime, end: datetime, reason: str) -> Notice:
+    return Notice(
+        kind=NoticeKind.NOT_WATCHING,
+        subject="watchdog",
+        params={
+            "from": begin.isoformat(),
+            "to": end.isoformat(),
+            "gap": format_duration(_whole_seconds(end - begin)),
+            "reason": reason,
+        },
+        lasting=False,
+    )
+
+
+def _whole_seconds(duration: timedelta) -> timedelta:
+    return timedelta(seconds=round(duration.total_seconds()))

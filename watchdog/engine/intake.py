@@ -1,0 +1,341 @@
+"""Intake: what collectors brought becomes part of the world, at the start of a slot.
+
+Owns the order (probes, statuses, tasks, points, lines) and what of it must be stored. Judges
+nothing beyond what `core.tracking`, `core.expecting` and `core.blindness` decide.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from watchdog.core.alerts import Notice, NoticeKind
+from watchdog.core.blindness import observe_all
+from watchdog.core.conditions.kinds import Capability
+from watchdog.core.durations import duration_ns, format_duration, from_ns, to_ns
+from watchdog.core.endings import close_unwatched, forget
+from watchdog.core.expecting import retire, see_members
+from watchdog.core.health import Failure, Probe, ProbeKey, Standing, only_tasks
+from watchdog.core.incidents import Step, apply
+from watchdog.core.labels import GPU, POD, Labels
+from watchdog.core.logs import LogLine, StreamKey, StreamState
+from watchdog.core.moments import Tick
+from watchdog.core.resolving import outlived, resolve
+from watchdog.core.rules import Severity
+from watchdog.core.tasks import Status, StatusChange, Task, TaskObservation, TaskState
+from watchdog.core.tracking import Diagnosis, diagnose, list_shrank, missed_in_list, observe_task
+from watchdog.engine.inbox import Inbox, LinesArrived, PointsArrived
+from watchdog.engine.world import World
+
+FRESH = timedelta(minutes=5)
+FRESH_POLLS = 5
+AHEAD = timedelta(minutes=2)  # a source's clock may be this far ahead of ours
+FLOWING = timedelta(minutes=5)
+
+
+@dataclass(slots=True)
+class Arrivals:
+    """What one slot's intake found out, beside what it changed in the world."""
+
+    changes: list[StatusChange] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    lines: list[tuple[Task, StreamKey, tuple[LogLine, ...]]] = field(default_factory=list)
+    streams: dict[StreamKey, StreamState] = field(default_factory=dict)
+    remarks: list[tuple[Task, str, str]] = field(default_factory=list)  # (task, metric, remark)
+    dropped_tasks: list[str] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+
+
+class Intake:
+    """Takes one slot's arrivals into the world."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def take(self, inbox: Inbox, tick: Tick) -> Arrivals:
+        """Take everything in. Changes the world; returns what the slot has to act on."""
+        world = self.world
+        found = Arrivals()
+        for arrived in inbox.listings:
+            self._listing(arrived.source, arrived.listing.tasks, arrived.listing.complete, tick, found)
+        for status in inbox.statuses:
+            self._status(status.observation, tick, found)
+        self._resolve(tick, found)
+        stale = self._points(inbox.points, tick)
+        found.remarks += [(p.task, p.metric, remark) for p in inbox.points for remark in p.answer.remarks]
+        self._lines(inbox.lines, tick, found)
+        world.health = observe_all(world.health, self._probes(inbox.probes, stale))
+        self._members(tick, found)
+        return found
+
+    # --- status and tasks
+
+    def _listing(
+        self, source: str, rows: tuple[TaskObservation, ...], complete: bool, tick: Tick, found: Arrivals
+    ) -> None:
+        """Take in a healthy list. Statuses come from it where there is no other way to ask."""
+        world = self.world
+        before = world.listings.get(source, ())
+        world.listings[source] = rows
+        complete = complete and not list_shrank(len(before), len(rows))
+        if Capability.STATUS in world.sources[source].capabilities:
+            return
+        by_id = {row.task.id: row for row in rows}
+        for state in list(world.states.values()):
+            if state.task.source != source:
+                continue
+            row = by_id.get(state.task.id)
+            if row is not None:
+                self._observe(state.task, row, tick, found, listed=True)
+            else:
+                self._missed(state, tick, found, complete=complete)
+
+    def _status(self, observation: TaskObservation, tick: Tick, found: Arrivals) -> None:
+        state = self.world.states.get(observation.task.key)
+        if state is None or observation.task.id != state.task.id:
+            return  # the answer to a question about a task, or an attempt, that is no longer watched
+        if observation.status is Status.VANISHED:
+            self._missed(state, tick, found, complete=True)
+        else:
+            self._observe(state.task, observation, tick, found, listed=bool(observation.status_text))
+
+    def _observe(
+        self, task: Task, seen: TaskObservation, tick: Tick, found: Arrivals, *, listed: bool
+    ) -> None:
+        state = self.world.states.get(task.key)
+        seen = replace(seen, task=task)
+        after, changes = observe_task(state, seen, tick.at, listed=listed)
+        self.world.states[task.key] = after
+        found.changes += changes
+        if seen.status is Status.UNKNOWN and seen.status_text:
+            found.notices += self._unknown_word(after, seen.status_text)
+
+    def _missed(self, state: TaskState, tick: Tick, found: Arrivals, *, complete: bool) -> None:
+        after, changes = missed_in_list(state, tick.at, complete=complete)
+        self.world.states[state.task.key] = after
+        found.changes += changes
+
+    def _unknown_word(self, state: TaskState, word: str) -> Iterable[Notice]:
+        return self.once(
+            f"status word/{state.task.source}/{word}",
+            Notice(
+                kind=NoticeKind.UNKNOWN_STATUS,
+                subject=f"{state.task.key}/{word}",
+                labels=state.task.identity,
+                params={"task": state.task.name, "status": word, "source": state.task.source},
+                lasting=False,
+            ),
+        )
+
+    def _resolve(self, tick: Tick, found: Arrivals) -> None:
+        """Watch tasks that came, stop watching those that no entry names any more."""
+        world = self.world
+        tasks = {task.key: task for task in resolve(world.ruleset.watch, world.listings, world.states)}
+        for key in outlived(world.ruleset.watch, world.states, tick.at):
+            tasks.pop(key, None)
+        changed = False
+        for key, task in tasks.items():
+            state = world.states.get(key)
+            if state is None:
+                world.states[key] = TaskState(task=task, watched_since=tick.at)
+                changed = True
+            elif state.task != task:
+                changed = True
+                world.states[key] = self._renamed(state, task, tick, found)
+        for key in set(world.states) - set(tasks):
+            del world.states[key]
+            found.dropped_tasks.append(key)
+            world.series.forget(task=key)
+            changed = True
+        if changed:
+            world.tasks_changed()
+            world.health = only_tasks(world.health, world.states.keys())
+        self._close_unwatched(tick, found)
+
+    def _renamed(self, state: TaskState, task: Task, tick: Tick, found: Arrivals) -> TaskState:
+        """The entry's labels changed, or the same name has a new id in the cloud: another attempt."""
+        if task.id == state.task.id:
+            return replace(state, task=task)
+        listed = self.world.listings.get(task.source, ())
+        row = next((row for row in listed if row.task.id == task.id), None)
+        if row is None:
+            return replace(state, task=task)
+        after, changes = observe_task(state, replace(row, task=task), tick.at, listed=True)
+        found.changes += changes
+        return replace(after, task=task)
+
+    def _close_unwatched(self, tick: Tick, found: Arrivals) -> None:
+        step = close_unwatched(
+            self.world.book, self.world.states.keys(), tick.at, sources=self.world.sources.keys()
+        )
+        self._apply(step, found)
+
+    # --- points
+
+    def _points(self, arrived: Iterable[PointsArrived], tick: Tick) -> dict[tuple[str, str], str]:
+        """Take points in; returns why a (task, metric)'s answer is no valid one, where it is not."""
+        world = self.world
+        batches: dict[tuple[str, str], list[PointsArrived]] = {}
+        for points in arrived:
+            if points.task.key in world.states:
+                batches.setdefault((points.task.source, points.metric), []).append(points)
+        stale: dict[tuple[str, str], str] = {}
+        for (source, metric), batch in batches.items():
+            series = [one for points in batch for one in points.answer.series]
+            at_ns = to_ns(max(points.at for points in batch))
+            tasks = {points.task.key for points in batch}
+            world.series.intake(source, metric, series, at_ns, tasks=tasks)
+            for key in tasks:
+                if why := self._staleness(world.states[key], metric, tick):
+                    stale[key, metric] = why
+        return stale
+
+    def _staleness(self, state: TaskState, metric: str, tick: Tick) -> str:
+        """Why the newest point of a running task cannot be a true picture of now; "" if it can."""
+        source = state.task.source
+        newest = self.world.series.newest(source, metric, state.task.key)
+        if not newest or not state.status.counts_as_running:
+            return ""
+        poll = self.world.poll(source)
+        age_ns = to_ns(tick.at) - newest
+        if age_ns > duration_ns(max(FRESH, FRESH_POLLS * poll)):
+            return f"{metric}: {format_duration(_rounded(age_ns))} old ({from_ns(newest):%H:%M:%SZ})"
+        return ""
+
+    def _probes(self, probes: Iterable[Probe], stale: dict[tuple[str, str], str]) -> list[Probe]:
+        """One probe per key and slot: a failure of any part counts; a stale answer is a failure."""
+        found: dict[ProbeKey, Probe] = {}
+        for probe in probes:
+            if probe.key.task and probe.key.task not in self.world.states:
+                continue
+            before = found.get(probe.key)
+            if before is None or before.failure is None or probe.failure is not None:
+                found[probe.key] = probe
+        for (task, _), why in stale.items():
+            key = ProbeKey(
+                source=self.world.states[task].task.source, capability=Capability.METRICS, task=task
+            )
+            answered = found.get(key)
+            if answered is not None and answered.failure is None:
+                detail = ": ".join(filter(None, (self._diagnosis(task), why)))
+                found[key] = replace(answered, failure=Failure.STALE, detail=detail)
+        return list(found.values())
+
+    def _diagnosis(self, task: str) -> str:
+        """What a stale metric means, read together with status and logs."""
+        state = self.world.states[task]
+        streams = [s for s in self.world.streams.values() if s.key.task == task]
+        if not streams:
+            return ""
+        newest = max((max(s.arrived_ns.values(), default=0) for s in streams), default=0)
+        flowing = newest > to_ns(self.world.now) - duration_ns(FLOWING)
+        found = diagnose(state.status, Standing.GOOD, fresh=False, flowing=flowing)
+        return "" if found is Diagnosis.NONE else str(found)
+
+    def _members(self, tick: Tick, found: Arrivals) -> None:
+        """Note who gave data; retire who will not come back."""
+        seen: dict[str, dict[Labels, int]] = {}
+        for source, metric in self.world.series.metrics():
+            if metric.startswith("log:"):
+                continue
+            for labels, newest in self.world.series.latest(source, metric):
+                member = labels.only((POD, GPU))
+                own = seen.setdefault(labels.get("task", ""), {})
+                for part in (member, member.only((POD,))):
+                    if part:
+                        own[part] = max(newest, own.get(part, 0))
+        for key, state in list(self.world.states.items()):
+            self._members_of(key, state, seen.get(key, {}), tick, found)
+
+    def _members_of(
+        self, key: str, state: TaskState, seen: dict[Labels, int], tick: Tick, found: Arrivals
+    ) -> None:
+        world = self.world
+        began_ns = to_ns(state.attempt_started) if state.attempt_started else 0
+        limit_ns = to_ns(tick.at) - duration_ns(max(FRESH, FRESH_POLLS * world.poll(state.task.source)))
+        ahead_ns = to_ns(tick.at + AHEAD)
+        current = {labels: t for labels, t in seen.items() if max(began_ns, limit_ns) < t <= ahead_ns}
+        if state.status.counts_as_running:
+            state = see_members(state, {labels: from_ns(t) for labels, t in current.items()})
+        probe = ProbeKey(source=state.task.source, capability=Capability.METRICS, task=key)
+        if state.status.ended or (world.standing(probe) is Standing.GOOD and not tick.settling):
+            state, gone = retire(state, tick, current.keys())
+            if gone:
+                self._apply(forget(world.book, key, gone, tick.at), found)
+                if not state.status.ended:
+                    found.notices.append(_retired(state, gone))
+        world.states[key] = state
+
+    # --- lines
+
+    def _lines(self, arrived: Iterable[LinesArrived], tick: Tick, found: Arrivals) -> None:
+        for lines in arrived:
+            if lines.task.key not in self.world.states:
+                continue
+            self.world.streams[lines.state.key] = lines.state
+            found.streams[lines.state.key] = lines.state
+            if lines.lines:
+                found.lines.append((lines.task, lines.state.key, lines.lines))
+            found.notices += _log_notices(lines)
+
+    # --- helpers
+
+    def once(self, fact: str, notice: Notice) -> Iterable[Notice]:
+        """Say something once for ever (the store remembers)."""
+        if fact in self.world.memory:
+            return
+        self.world.remember(fact)
+        yield notice
+
+    def _apply(self, step: Step, found: Arrivals) -> None:
+        if not step.empty:
+            self.world.book = apply(self.world.book, step)
+            found.steps.append(step)
+
+
+def _retired(state: TaskState, gone: Iterable[Labels]) -> Notice:
+    pods = sorted({labels.get(POD, "") for labels in gone} - {""})
+    return Notice(
+        kind=NoticeKind.SET_RETIRED,
+        subject=f"{state.task.key}/{state.attempt}",
+        labels=state.task.identity,
+        severity=Severity.INFO,
+        params={
+            "task": state.task.name,
+            "pods": ", ".join(pods[:5]) + (f" (+{len(pods) - 5})" if len(pods) > 5 else ""),
+            "reason": "a new attempt or new pods took over, or nothing was seen of them for a day",
+        },
+        lasting=False,
+    )
+
+
+def _log_notices(lines: LinesArrived) -> Iterable[Notice]:
+    task = lines.task
+    base = {"task": task.name, "source": task.source}
+    if lines.standing:
+        count = f"{lines.standing}+" if lines.standing_more else str(lines.standing)
+        yield Notice(
+            kind=NoticeKind.FIRST_READ,
+            subject=task.key,
+            labels=task.identity,
+            severity=Severity.INFO,
+            params={**base, "count": count, "from": from_ns(lines.state.cursor_ns).isoformat()},
+            lasting=False,
+        )
+    for stretch in lines.unread:
+        yield Notice(
+            kind=NoticeKind.LOG_UNREAD,
+            subject=task.key,
+            labels=task.identity,
+            params={
+                **base,
+                "from": from_ns(stretch.start_ns).isoformat(),
+                "to": from_ns(stretch.end_ns).isoformat(),
+                "contains": " / ".join(stretch.literals),
+                "reason": str(stretch.reason),
+            },
+            lasting=False,
+        )
+
+
+def _rounded(age_ns: int) -> timedelta:
+    return timedelta(seconds=age_ns // 1_000_000_000)

@@ -1,0 +1,105 @@
+"""Reads one log stream: asks page after page as `core.reading` says, and hands lines over.
+
+What is read ahead of T1 is memory only: the durable cursor moves when a slot has consumed the
+lines. Each round is bounded; a reader that stays too far behind falls back to the server's filter.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from watchdog.core.durations import duration_ns, to_ns
+from watchdog.core.logs import LogLine, StreamKey, StreamState
+from watchdog.core.reading import (
+    Unread,
+    absorb,
+    baseline_query,
+    behind,
+    count_baseline,
+    fallback,
+    first_run,
+    plan,
+)
+from watchdog.core.tasks import Task
+from watchdog.engine.inbox import Inbox, LinesArrived
+from watchdog.ports import Clock, Source
+
+PAGES_A_ROUND = 40
+BASELINE_PAGES = 10
+BASELINE_SPAN = timedelta(hours=24)
+
+
+@dataclass(slots=True, kw_only=True)
+class LogReader:
+    """One followed stream. `state` runs ahead of what T1 has stored; None = never read."""
+
+    task: Task
+    key: StreamKey
+    inbox: Inbox
+    literals: Callable[[], tuple[str, ...]]  # what the server is to filter by when we fall behind
+    state: StreamState | None = None
+
+    async def read(self, source: Source, clock: Clock) -> None:
+        """Read what is new. A failure is raised after what came before it was handed over."""
+        at_ns = to_ns(clock.now())
+        if self.state is None:
+            await self._begin(source, at_ns)
+            return
+        query = plan(self.state, at_ns)
+        arrived = _Round()
+        try:
+            for _ in range(PAGES_A_ROUND):
+                page = await source.logs(self.task, query)
+                absorbed = absorb(self.state, query, page, at_ns)
+                self.state = absorbed.state
+                arrived.lines.extend(absorbed.new_lines)
+                arrived.unread.extend(absorbed.unread)
+                arrived.remarks.extend(page.remarks)
+                if absorbed.next_query is None:
+                    break
+                query = absorbed.next_query
+            if behind(self.state, at_ns):
+                given_up = fallback(self.state, self.literals(), at_ns)
+                self.state = given_up.state
+                arrived.unread.extend(given_up.unread)
+        finally:
+            self._hand_over(self.state, arrived)
+
+    async def _begin(self, source: Source, at_ns: int) -> None:
+        """Start at now; count what stands there already, so that it can be said."""
+        count, more = 0, True
+        query = baseline_query(self.key, at_ns - duration_ns(BASELINE_SPAN), at_ns)
+        for _ in range(BASELINE_PAGES):
+            page = await source.logs(self.task, query)
+            rows, following = count_baseline(query, page)
+            count += rows
+            if following is None:
+                more = False
+                break
+            query = following
+        self.state = first_run(self.key, at_ns)
+        self.inbox.lines.append(
+            LinesArrived(task=self.task, state=self.state, lines=(), standing=count, standing_more=more)
+        )
+
+    def _hand_over(self, state: StreamState, arrived: "_Round") -> None:
+        self.inbox.lines.append(
+            LinesArrived(
+                task=self.task,
+                state=state,
+                lines=tuple(arrived.lines),
+                unread=tuple(arrived.unread),
+                remarks=tuple(dict.fromkeys(arrived.remarks)),
+            )
+        )
+
+
+class _Round:
+    """What one round of pages brought."""
+
+    __slots__ = ("lines", "remarks", "unread")
+
+    def __init__(self) -> None:
+        self.lines: list[LogLine] = []
+        self.unread: list[Unread] = []
+        self.remarks: list[str] = []

@@ -1,0 +1,190 @@
+"""The relay: takes due outbox rows to their channels, and writes down what came of them (T3).
+
+One loop a channel, so that a hanging one delays no other. Which row is next, when to try again
+and when to give up is decided in `core.backoff`; wording in `core.rendering`.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from watchdog.core.alerts import Notice
+from watchdog.core.backoff import (
+    AttemptDecision,
+    ChannelHealth,
+    after_answer,
+    after_attempt,
+    next_due,
+    undelivered_notice,
+)
+from watchdog.core.moments import Moment
+from watchdog.core.notifications import (
+    Answer,
+    Delivery,
+    DeliveryResult,
+    DeliveryState,
+    LedgerEntry,
+    Message,
+    Notification,
+)
+from watchdog.core.planning import Pair
+from watchdog.engine.journal import Journal
+from watchdog.ports import AttemptCommit, Clock, Notifier
+
+log = logging.getLogger(__name__)
+
+LONGEST_WAIT = timedelta(seconds=60)
+
+Render = Callable[[Notification, Notifier], Message]
+
+
+@dataclass(slots=True, kw_only=True)
+class Relay:
+    """Owns the live outbox rows and the ledger."""
+
+    journal: Journal
+    notifiers: Mapping[str, Notifier]
+    render: Render
+    clock: Clock
+    moment: Callable[[], Moment]
+    jitter: Callable[[], float]
+    rows: dict[int, Delivery] = field(default_factory=dict)
+    ledger: dict[Pair, LedgerEntry] = field(default_factory=dict)
+    given_up: dict[Pair, timedelta] = field(default_factory=dict)
+    health: dict[str, ChannelHealth] = field(default_factory=dict)
+    notices: list[Notice] = field(default_factory=list)  # taken by the next slot
+    sent: int = 0
+    _wake: dict[str, asyncio.Event] = field(default_factory=dict)
+
+    def supersede(self, ids: Iterable[int]) -> None:
+        """Drop pending rows that new ones say too; at once, before anybody could start to send them."""
+        for row in ids:
+            self.rows.pop(row, None)
+
+    def add(self, deliveries: Iterable[Delivery]) -> None:
+        """Take over rows that the planner decided and T2 stored."""
+        for delivery in deliveries:
+            self.rows[delivery.id] = delivery
+            self._event(delivery.notification.channel).set()
+
+    def forget(self, incidents: frozenset[str]) -> None:
+        """Drop ledger entries of incidents that are over and told."""
+        self.ledger = {pair: entry for pair, entry in self.ledger.items() if pair[0] not in incidents}
+        self.given_up = {pair: at for pair, at in self.given_up.items() if pair[0] not in incidents}
+
+    def take_notices(self) -> tuple[Notice, ...]:
+        """Hand over what is to be said about channels."""
+        taken, self.notices = tuple(self.notices), []
+        return taken
+
+    async def run(self, channel: str) -> None:
+        """Deliver to one channel for ever. Ends only by cancellation."""
+        event = self._event(channel)
+        while True:
+            event.clear()
+            if await self.step(channel):
+                continue
+            waiting = asyncio.ensure_future(event.wait())
+            timer = asyncio.ensure_future(self.clock.sleep(self._wait(channel)))
+            try:
+                await asyncio.wait([waiting, timer], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                waiting.cancel()
+                timer.cancel()
+
+    async def step(self, channel: str) -> bool:
+        """Try the next due row of a channel, if there is one. Returns whether there was."""
+        moment = self.moment()
+        health = self.health.get(channel, ChannelHealth())
+        if health.not_before > moment.watched:
+            return False
+        row = next_due(self.rows.values(), channel, moment, self.ledger)
+        if row is None:
+            return False
+        notifier = self.notifiers[channel]
+        row = replace(row, state=DeliveryState.INFLIGHT)
+        self.rows[row.id] = row
+        await self.journal.started(row)
+        result = await notifier.send(self.render(row.notification, notifier))
+        await self._settle(row, result)
+        return True
+
+    async def drain(self, patience: timedelta) -> None:
+        """Before stopping: wait shortly for rows in flight; what does not end in time is sent again later."""
+        deadline = self.clock.monotonic() + patience
+        while self.clock.monotonic() < deadline and any(
+            row.state is DeliveryState.INFLIGHT for row in self.rows.values()
+        ):
+            await self.clock.sleep(timedelta(milliseconds=50))
+
+    async def close(self) -> None:
+        """Stop every channel."""
+        await asyncio.gather(*(notifier.close() for notifier in self.notifiers.values()))
+
+    async def _settle(self, row: Delivery, result: DeliveryResult) -> None:
+        moment, channel = self.moment(), row.notification.channel
+        decision = after_attempt(row, result, moment, self.jitter())
+        self._remember(decision)
+        self.health[channel], notice = after_answer(
+            channel, self.health.get(channel, ChannelHealth()), decision, moment
+        )
+        notices = [notice, undelivered_notice(decision.delivery) if decision.gave_up else None]
+        self.notices.extend(found for found in notices if found is not None)
+        _log(decision, result)
+        await self.journal.attempt(
+            AttemptCommit(delivery=decision.delivery, result=result, at=moment, ledger=decision.ledger)
+        )
+
+    def _remember(self, decision: AttemptDecision) -> None:
+        row = decision.delivery
+        pair = (row.notification.incident.id, row.notification.channel)
+        if row.state is DeliveryState.PENDING:
+            self.rows[row.id] = row
+        else:
+            self.rows.pop(row.id, None)
+        if decision.ledger is not None:
+            self.ledger[pair] = decision.ledger
+            self.sent += 1
+        if decision.gave_up:
+            self.given_up[pair] = self.moment().watched
+
+    def _wait(self, channel: str) -> timedelta:
+        """How long until a row of this channel can become due."""
+        now = self.moment().watched
+        rest = self.health.get(channel, ChannelHealth()).not_before
+        times = [
+            max(row.not_before, rest)
+            for row in self.rows.values()
+            if row.notification.channel == channel and row.state is DeliveryState.PENDING
+        ]
+        wait = min(times, default=now + LONGEST_WAIT) - now
+        # A row that is due and yet not taken waits for the planner's next word.
+        return min(wait, LONGEST_WAIT) if wait > timedelta() else timedelta(seconds=1)
+
+    def _event(self, channel: str) -> asyncio.Event:
+        return self._wake.setdefault(channel, asyncio.Event())
+
+
+def _log(decision: AttemptDecision, result: DeliveryResult) -> None:
+    """Each failure once at its edge, the recovery once; repeats only for those who look closely."""
+    row = decision.delivery
+    if result.answer is Answer.OK:
+        what, level = "delivered", logging.INFO if row.attempts > 1 else logging.DEBUG
+    elif decision.gave_up:
+        what, level = "message given up", logging.ERROR
+    else:
+        what, level = "not delivered", logging.WARNING if row.attempts <= 1 else logging.DEBUG
+    said = row.notification
+    log.log(
+        level,
+        "%s channel=%s incident=%s kind=%s attempt=%d code=%s answer=%s",
+        what,
+        said.channel,
+        said.incident.id,
+        said.kind,
+        row.attempts,
+        result.code,
+        result.detail,
+    )

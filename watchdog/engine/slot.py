@@ -1,0 +1,230 @@
+"""The slot function: everything that one slot decides, without a single await.
+
+Runs live, in `watchdog test` and in `once`. Takes what arrived, evaluates every rule, advances
+every alert, and returns what T1 is to store; afterwards the planner (T2) reads its transitions.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import numpy as np
+
+from watchdog.core.alerts import Notice
+from watchdog.core.conditions.kinds import LogCount, LogEvent
+from watchdog.core.conditions.log import log_occurrences, log_samples
+from watchdog.core.durations import duration_ns, to_ns
+from watchdog.core.endings import close_rule_removed, renew
+from watchdog.core.evaluation import evaluate, occurrences
+from watchdog.core.events import advance_events, quiet_expired
+from watchdog.core.incidents import Step, apply, join
+from watchdog.core.labels import Labels
+from watchdog.core.lifecycle import advance
+from watchdog.core.logs import StreamKey
+from watchdog.core.moments import Tick
+from watchdog.core.notices import advance_notices
+from watchdog.core.outcomes import Evaluation, Occurrence
+from watchdog.core.planning import PlanDecision, PlanInput, plan
+from watchdog.core.protocols import PatternEngine
+from watchdog.core.rules import Rule
+from watchdog.core.scanning import LogScanner
+from watchdog.core.series import SeriesPoints
+from watchdog.core.tasks import Task
+from watchdog.core.view import View
+from watchdog.engine.inbox import Inbox
+from watchdog.engine.intake import Arrivals, Intake
+from watchdog.engine.relay import Relay
+from watchdog.engine.selfwatch import SelfWatch
+from watchdog.engine.world import World
+from watchdog.ports import LogSample, SlotCommit
+
+SAMPLES_KEPT = timedelta(hours=1)  # beyond the longest counting window
+
+
+@dataclass(slots=True, kw_only=True)
+class SlotRunner:
+    """Runs slots over one world."""
+
+    world: World
+    patterns: PatternEngine
+    intake: Intake = field(init=False)
+    selfwatch: SelfWatch = field(init=False)
+    evaluations: dict[str, Evaluation] = field(default_factory=dict)  # of the newest slot, by rule
+    _scanners: dict[tuple[str, ...], LogScanner] = field(default_factory=dict)
+    _first: bool = True
+
+    def __post_init__(self) -> None:
+        self.intake = Intake(self.world)
+        self.selfwatch = SelfWatch(self.world)
+
+    def run(self, inbox: Inbox, tick: Tick, notices: Iterable[Notice]) -> SlotCommit:
+        """Decide one slot; changes the world and returns T1 (transitions not yet numbered)."""
+        world = self.world
+        world.now = tick.at
+        steps: list[Step] = []
+        if self._first:
+            self._advance(close_rule_removed(world.book, world.ruleset.rules, tick.at), steps)
+            self._advance(renew(world.book, world.ruleset.rules), steps)
+        arrivals = self.intake.take(inbox, tick)
+        steps += arrivals.steps
+        seen, samples = self._scan(arrivals, tick)
+        self._judge(self._view(arrivals), seen, tick, steps)
+        rules = {rule.name: rule for rule in world.ruleset.rules}
+        self._advance(quiet_expired(world.book, tick, rules), steps)
+        said = [*notices, *arrivals.notices, *self.selfwatch.notices(self.evaluations, arrivals, tick)]
+        self._advance(advance_notices(said, world.book, tick), steps)
+        world.series.mark()
+        self._first = False
+        return self._commit(join(steps), arrivals, samples, tick)
+
+    def plan(self, relay: Relay, tick: Tick, *, not_stored: bool) -> PlanDecision:
+        """T2's decision, from what T1 has just made true."""
+        world = self.world
+        return plan(
+            PlanInput(
+                mark=world.mark,
+                transitions=tuple(world.transitions),
+                incidents=world.incidents,
+                channels=world.ruleset.channels,
+                ledger=relay.ledger,
+                outbox=tuple(relay.rows.values()),
+                given_up=relay.given_up,
+                not_stored=not_stored,
+            ),
+            tick.moment,
+        )
+
+    def planned(self, decision: PlanDecision, relay: Relay) -> None:
+        """After T2: what was told needs no further thought."""
+        world = self.world
+        world.mark = decision.mark
+        world.transitions = [t for t in world.transitions if t.seq > decision.mark]
+        live = {row.notification.incident.id for row in relay.rows.values()}
+        live |= {row.notification.incident.id for row in decision.deliveries}
+        over = frozenset(
+            incident.id
+            for incident in world.incidents.values()
+            if not incident.open and incident.id not in live
+        )
+        for incident in over:
+            del world.incidents[incident]
+        relay.forget(over)
+
+    # --- logs
+
+    def _scan(self, arrivals: Arrivals, tick: Tick) -> tuple[dict[str, list[Occurrence]], list[LogSample]]:
+        """Match new lines; returns occurrences by rule, and the samples of counting rules."""
+        found: dict[str, list[Occurrence]] = {}
+        samples: list[LogSample] = []
+        for task, key, lines in arrivals.lines:
+            scanner = self._scanner(task, key)
+            if scanner is None:
+                continue
+            hits = scanner.scan(task, lines)
+            for rule in self._log_rules(task, key):
+                own = hits.of(rule.name)
+                if own is None:
+                    continue
+                if isinstance(rule.condition, LogEvent):
+                    found.setdefault(rule.name, []).extend(log_occurrences(rule, task, own, tick.at))
+                else:
+                    samples += self._count(rule, task, log_samples(rule, task, own), tick)
+        return found, samples
+
+    def _log_rules(self, task: Task, key: StreamKey) -> list[Rule]:
+        return [
+            rule
+            for rule in self.world.ruleset.rules
+            if isinstance(rule.condition, LogEvent | LogCount)
+            and rule.applies(task)
+            and key.prefilter in ("", rule.condition.lines.prefilter)
+        ]
+
+    def _scanner(self, task: Task, key: StreamKey) -> LogScanner | None:
+        rules = self._log_rules(task, key)
+        if not rules:
+            return None
+        names = tuple(rule.name for rule in rules)
+        if names not in self._scanners:
+            self._scanners[names] = LogScanner(rules, self.patterns)
+        return self._scanners[names]
+
+    def _count(
+        self, rule: Rule, task: Task, matches: Iterable[tuple[int, Labels, float]], tick: Tick
+    ) -> list[LogSample]:
+        """Feed a counting rule's matches into its series; they are stored, no source serves them again."""
+        metric = f"log:{rule.name}"
+        rows = [LogSample(metric=metric, labels=labels, time_ns=time, value=v) for time, labels, v in matches]
+        by_labels: dict[Labels, list[LogSample]] = {}
+        for row in rows:
+            by_labels.setdefault(row.labels, []).append(row)
+        series = [
+            SeriesPoints(
+                labels=labels,
+                times=np.array([row.time_ns for row in own], np.int64),
+                values=np.array([row.value for row in own]),
+            )
+            for labels, own in by_labels.items()
+        ]
+        self.world.series.intake(task.source, metric, series, to_ns(tick.at), tasks={task.key})
+        return rows
+
+    # --- rules
+
+    def _view(self, arrivals: Arrivals) -> View:
+        world = self.world
+        return View(
+            series=world.series,
+            tasks=world.states,
+            standing=world.standing,
+            streams=world.streams_by_task(),
+            poll={spec.name: spec.poll for spec in world.ruleset.sources},
+            changes=tuple(arrivals.changes),
+            units=world.units,
+        )
+
+    def _judge(self, view: View, seen: Mapping[str, list[Occurrence]], tick: Tick, steps: list[Step]) -> None:
+        slot_ns = to_ns(tick.at)
+        slots = np.array([slot_ns], np.int64)
+        self.evaluations = {}
+        for rule in self.world.ruleset.rules:
+            if rule.is_event:
+                happened = seen.get(rule.name) or occurrences(rule, view, slot_ns, tick.interval)
+                self._advance(advance_events(rule, happened, self.world.book, tick), steps)
+                continue
+            evaluation = evaluate(rule, view, slots)
+            self.evaluations[rule.name] = evaluation
+            self._advance(advance(rule, evaluation, 0, self.world.book, tick, self.world.states), steps)
+
+    def _advance(self, step: Step, steps: list[Step]) -> None:
+        if not step.empty:
+            self.world.book = apply(self.world.book, step)
+            steps.append(step)
+
+    # --- T1
+
+    def _commit(self, step: Step, arrivals: Arrivals, samples: Sequence[LogSample], tick: Tick) -> SlotCommit:
+        world = self.world
+        for incident in step.incidents:
+            world.incidents[incident.id] = incident
+        memory, world.new_memory = world.new_memory, {}
+        return SlotCommit(
+            moment=tick.moment,
+            alerts=step.alerts,
+            dropped_alerts=step.dropped_ids,
+            incidents=step.incidents,
+            transitions=step.transitions,
+            tasks=world.changed_states(),
+            dropped_tasks=tuple(arrivals.dropped_tasks),
+            streams=tuple(arrivals.streams.values()),
+            probes=world.changed_probes(),
+            samples=tuple(samples),
+            forget_samples_before_ns=self._oldest_sample(tick),
+            memory=memory,
+        )
+
+    def _oldest_sample(self, tick: Tick) -> int:
+        windows = [
+            rule.condition.within for rule in self.world.ruleset.rules if isinstance(rule.condition, LogCount)
+        ]
+        return to_ns(tick.at) - duration_ns(max(windows, default=timedelta()) + SAMPLES_KEPT)
