@@ -64,12 +64,14 @@ def on_disk(folder: Path) -> Iterator[State]:
     def restart() -> Store:
         while closing:
             closing.pop().close()
-        closing.append(SqliteStore.open(path, started=T0, busy=timedelta(milliseconds=10)))
-        return closing[-1]
+        opened = SqliteStore.open(path, started=T0, busy=timedelta(milliseconds=10))
+        closing.append(opened)
+        return opened
 
     def reader() -> StateReader:
-        closing.append(SqliteReader.open(path))
-        return closing[-1]
+        opened = SqliteReader.open(path)
+        closing.append(opened)
+        return opened
 
     @contextmanager
     def refusing() -> Iterator[None]:

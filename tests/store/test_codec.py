@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import is_dataclass, replace
 from datetime import UTC, datetime, timedelta
-from enum import EnumType
+from enum import Enum
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
@@ -51,12 +51,12 @@ def values(kind: Any, **fixed: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]
     """Draw values of a type; of a dataclass every field, also those that have defaults."""
     if kind in LEAVES:
         return LEAVES[kind]
-    if is_dataclass(kind):
+    if isinstance(kind, type) and is_dataclass(kind):
         hints = get_type_hints(kind)
         return st.builds(
             kind, **{name: fixed[name] if name in fixed else values(hint) for name, hint in hints.items()}
         )
-    if isinstance(kind, EnumType):
+    if isinstance(kind, type) and issubclass(kind, Enum):
         return st.sampled_from(kind)
     parts = get_args(kind)
     if get_origin(kind) is tuple:
