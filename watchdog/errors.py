@@ -58,7 +58,7 @@ class SourceError(WatchdogError):
         self.detail = detail
         self.retryable = retryable
         self.retry_after = retry_after
-        super().__init__(f"{failure}: {detail}" if detail else str(failure))
+        super().__init__(f"{failure} ({detail})" if detail else str(failure))
 
 
 class StoreError(WatchdogError):

@@ -68,7 +68,7 @@ class StandInCloud:
         }
         self._api = CloudApi(self.tasks)
         self._control = CloudControl(self)
-        self._server = LoopbackServer(self._handle, port=port)
+        self._server = LoopbackServer(self.handle, port=port)
 
     @property
     def url(self) -> str:
@@ -112,7 +112,8 @@ class StandInCloud:
     def _task(self, task: str) -> StagedTask:
         return self.tasks[task] if task else next(iter(self.tasks.values()))
 
-    async def _handle(self, request: Request) -> Reply:
+    async def handle(self, request: Request) -> Reply:
+        """Answer one request, API or control."""
         if request.raw_path.startswith(CONTROL):
             return self._control.answer(request.path.removeprefix(CONTROL), request)
         return self._answer(request)

@@ -23,17 +23,11 @@ from watchdog.core.tasks import Status, Task, TaskObservation
 from watchdog.errors import SourceError
 from watchdog.ports import Clock, MetricAnswer, MetricInfo, TaskListing
 from watchdog.sources.alaya_api import PAGE_SIZE, AlayaApi, Endpoint
-from watchdog.sources.alaya_options import read_settings
+from watchdog.sources.alaya_options import ALAYA_METRICS, read_settings
 from watchdog.sources.alaya_tasks import ListPage, PodBasic, read_list_page, read_pod, write_naive
 from watchdog.sources.alaya_wire import read_logs, read_metrics
 from watchdog.sources.answers import failure
 
-METRICS = (
-    MetricInfo(name="gpu", unit="ratio", per=("pod", "gpu")),
-    MetricInfo(name="vram", unit="ratio", per=("pod", "gpu")),
-    MetricInfo(name="cpu", unit="ratio"),
-    MetricInfo(name="memory", unit="ratio"),
-)
 PERIODS = (
     (timedelta(minutes=15), "15m"),
     (timedelta(hours=1), "1h"),
@@ -86,7 +80,7 @@ class AlayaSource:
 
     def metric_infos(self) -> tuple[MetricInfo, ...]:
         """Return the four ratios that are documented; there are no others."""
-        return METRICS
+        return ALAYA_METRICS
 
     async def metric(self, task: Task, metric: str, *, since: datetime, now: datetime) -> MetricAnswer:
         """Return points newer than `since`, asking for the smallest period that covers it."""
@@ -183,17 +177,16 @@ class AlayaSource:
     async def _all_pages(self) -> TaskListing:
         found: dict[str, TaskObservation] = {}
         total: int | None = None
+        whole = True
         for number in range(1, MOST_PAGES + 1):
             page = await self._page(number)
-            before, shrunk = len(found), _shrunk(total, page.total)
+            whole = whole and page.unreadable == 0 and not _shrunk(total, page.total)
+            before, total = len(found), page.total
             found.update((observation.task.id, observation) for observation in page.tasks)
-            total = page.total
-            whole = page.unreadable == 0 and not shrunk
-            if total is None and page.rows < PAGE_SIZE:
+            last = page.rows < PAGE_SIZE if total is None else len(found) >= total
+            if last:
                 return TaskListing(tasks=tuple(found.values()), complete=whole)
-            if total is not None and len(found) >= total:
-                return TaskListing(tasks=tuple(found.values()), complete=whole)
-            if not whole or len(found) == before:  # a repeated or an empty page: absence proves nothing
+            if len(found) == before:  # a repeated or an empty page: more exist, unseen
                 break
         return TaskListing(tasks=tuple(found.values()), complete=False)
 
@@ -269,7 +262,7 @@ def period_covering(span: timedelta) -> str:
 
 
 def _supported(metric: str) -> None:
-    names = [info.name for info in METRICS]
+    names = [info.name for info in ALAYA_METRICS]
     if metric not in names:
         raise failure(Failure.UNSUPPORTED, f"metric {metric!r}: Alaya has {', '.join(names)}")
 

@@ -53,9 +53,7 @@ class AlayaApi:
         """Raise ValueError if the settings cannot be used."""
         self._clock = clock
         self._credentials = credentials(settings)
-        self._secrets = tuple(
-            str(secret) for secret in (settings.api_key, settings.access_key, settings.secret_key) if secret
-        )
+        self._secrets = (settings.api_key, settings.access_key, settings.secret_key)
         self._candidates = settings.prefixes
         self._proven: dict[Endpoint, str] = {}
         limit = settings.timeout

@@ -1,14 +1,25 @@
-"""The options of the source kind `alaya`, as a table and as read values. Imports no HTTP library."""
+"""What is known of the source kind `alaya` without asking it: its metrics and its options.
+
+The options are a table, and values read from it. Imports no HTTP library.
+"""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 from watchdog.core.ruleset import Secret, SourceSpec
+from watchdog.ports import MetricInfo
 from watchdog.sources.options import OptionReader, OptionType, SourceOption
 
 PREFIXES = ("/v1", "/api/osm/v1")  # documented, then seen in use
 AUTH_SCHEMES = ("bearer", "hmac", "plain")
+
+ALAYA_METRICS = (
+    MetricInfo(name="gpu", unit="ratio", per=("pod", "gpu")),
+    MetricInfo(name="vram", unit="ratio", per=("pod", "gpu")),
+    MetricInfo(name="cpu", unit="ratio"),
+    MetricInfo(name="memory", unit="ratio"),
+)
 
 ALAYA_OPTIONS = (
     SourceOption(

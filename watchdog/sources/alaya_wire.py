@@ -34,7 +34,7 @@ MESSAGE_SHOWN = 80
 
 BUSINESS_CODES = {
     40001: (Failure.KEY_MISSING, "the authorization header is missing or malformed"),
-    40002: (Failure.CLOCK_SKEW, "this machine's clock is more than 5 minutes off"),
+    40002: (Failure.CLOCK_SKEW, "this machine's clock is over 5 minutes off"),
     40003: (Failure.SIGNATURE, "the secret key does not fit the access key"),
     40004: (Failure.KEY_DISABLED, "enable the key in the console"),
     40005: (Failure.KEY_EXPIRED, "create a new key in the console"),
@@ -142,7 +142,7 @@ def _business_failure(answer: HttpAnswer, envelope: Envelope, secrets: Sequence[
     http, status = answer.status, envelope.status
     if status in BUSINESS_CODES:
         kind, meaning = BUSINESS_CODES[status]
-        return failure(kind, f"{meaning} (code {status}, HTTP {http})", retry_after=answer.retry_after)
+        return failure(kind, f"{meaning}, code {status}, HTTP {http}", retry_after=answer.retry_after)
     http_kind = failure_of_status(http)
     if status == SUCCESS and http_kind is None:
         return None
@@ -151,7 +151,7 @@ def _business_failure(answer: HttpAnswer, envelope: Envelope, secrets: Sequence[
         kind = http_kind
     where = f"HTTP {http}" if status in (http, SUCCESS) else f"code {status}, HTTP {http}"
     message = _message(envelope.message, secrets)
-    detail = f"{message} ({where})" if message else where
+    detail = f"{message}, {where}" if message else where
     return failure(kind, detail, retry_after=answer.retry_after)
 
 

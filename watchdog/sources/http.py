@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache, partial
 from typing import cast
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -233,12 +234,7 @@ async def _close(generation: _Generation) -> None:
 
 def checked_base_url(text: str) -> str:
     """Return the URL without a trailing slash; ValueError names what is wrong, never the text itself."""
-    try:
-        url = httpx.URL(text.strip())
-    except (httpx.InvalidURL, TypeError) as error:
-        raise ValueError("base_url is not a URL; write https://host") from error
-    if url.scheme not in ("http", "https") or not url.host:
-        raise ValueError("base_url needs http:// or https:// and a host")
+    url = _checked_url("base_url", text)
     if url.userinfo:
         raise ValueError("base_url must not contain a user or password")
     if url.query or url.fragment:
@@ -248,15 +244,18 @@ def checked_base_url(text: str) -> str:
 
 def checked_proxy(text: str) -> str:
     """Return a proxy URL httpx can use, or ''; ValueError never repeats the text (it may hold a password)."""
-    if not text:
-        return ""
+    return str(_checked_url("proxy", text)) if text else ""
+
+
+def _checked_url(name: str, text: str) -> httpx.URL:
     try:
-        url = httpx.URL(text.strip())
-    except httpx.InvalidURL as error:
-        raise ValueError("proxy is not a URL; write http://host:port") from error
-    if url.scheme not in ("http", "https") or not url.host:
-        raise ValueError("proxy needs http:// or https:// and a host")
-    return str(url)
+        url, parts = httpx.URL(text.strip()), urlsplit(text.strip())
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except (httpx.InvalidURL, ValueError):
+        usable = False
+    if not usable:
+        raise ValueError(f"{name} must be http:// or https:// and a host, such as https://example.com")
+    return url
 
 
 @cache

@@ -3,12 +3,12 @@
 Building imports the adapter; reading this table imports no HTTP library.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from watchdog.core.ruleset import SourceSpec
-from watchdog.ports import Clock, Source
-from watchdog.sources.alaya_options import ALAYA_OPTIONS
+from watchdog.ports import Clock, MetricInfo, Source
+from watchdog.sources.alaya_options import ALAYA_METRICS, ALAYA_OPTIONS
 from watchdog.sources.options import SourceOption
 
 
@@ -19,6 +19,7 @@ class SourceKind:
     name: str
     build: Callable[[SourceSpec, Clock], Source]
     options: tuple[SourceOption, ...]
+    metrics: tuple[MetricInfo, ...] = ()  # () = only its answers tell
 
 
 def _alaya(spec: SourceSpec, clock: Clock) -> Source:
@@ -27,4 +28,5 @@ def _alaya(spec: SourceSpec, clock: Clock) -> Source:
     return AlayaSource(spec, clock)
 
 
-SOURCE_KINDS = {kind.name: kind for kind in (SourceKind(name="alaya", build=_alaya, options=ALAYA_OPTIONS),)}
+_KINDS = (SourceKind(name="alaya", build=_alaya, options=ALAYA_OPTIONS, metrics=ALAYA_METRICS),)
+SOURCE_KINDS: Mapping[str, SourceKind] = {kind.name: kind for kind in _KINDS}
