@@ -27,7 +27,15 @@ from watchdog.core.trimming import Block, cut, fit
 from watchdog.core.wording.excerpts import log_block, members_block
 from watchdog.core.wording.languages import wording
 from watchdog.core.wording.speaking import notice_lines, notice_next, notice_title
-from watchdog.core.wording.verdicts import affected, count_affected, leading_line, noun_of, passed, verdict
+from watchdog.core.wording.verdicts import (
+    affected,
+    count_affected,
+    course_unit,
+    leading_line,
+    noun_of,
+    passed,
+    verdict,
+)
 from watchdog.core.wording.voice import RATIO, Voice, voice_of
 
 TEXT_SIZE = 2000  # characters of a description or one annotation
@@ -161,7 +169,7 @@ def _head(notification: Notification, evidence: Evidence, voice: Voice) -> list[
     incident, words = notification.incident, voice.words
     line = leading_line(evidence, voice) if incident.event else ""
     measured = "" if line and evidence.value is None else verdict(evidence, voice)
-    lines = [text for text in (line, measured, evidence.detail) if text]
+    lines = [text for text in (line, measured, voice.param(evidence.detail)) if text]
     if incident.event:
         lines += _event_facts(incident, evidence, voice)
     lines += affected(evidence, noun_of(incident, evidence), voice)
@@ -231,15 +239,16 @@ def _was(incident: Incident, voice: Voice) -> str:
 
 
 def _spark_block(evidence: Evidence, voice: Voice) -> Block | None:
+    unit = course_unit(evidence, voice)
     known = [value for value in evidence.spark if value is not None and math.isfinite(value)]
-    drawn = sparkline(evidence.spark, ratio=evidence.unit == RATIO)
+    drawn = sparkline(evidence.spark, ratio=unit == RATIO)
     if len(known) < 2 or not drawn:
         return None
     line = voice.words.spark.format(
         spark=drawn,
-        low=voice.value(min(known), evidence.unit),
-        last=voice.value(known[-1], evidence.unit),
-        high=voice.value(max(known), evidence.unit),
+        low=voice.value(min(known), unit),
+        last=voice.value(known[-1], unit),
+        high=voice.value(max(known), unit),
         span=voice.duration(evidence.spark_span),
     )
     return Block(lines=(line,), rank=_RANK_SPARK)

@@ -90,6 +90,7 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
         body=(
             "Lines from {from} to {to} were not read.",
             "Only lines that contain “{contains}” were asked for.",
+            "Why: {reason}",
             "An error in the unread lines has not been seen.",
         ),
         over_title=("reads every log line of {task} again", "reads every log line again: {subject}"),
@@ -106,7 +107,7 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
     ),
     NoticeKind.FIRST_READ: NoticeText(
         title=("reads the log of {task} from now on", "reads a log from now on: {subject}"),
-        body=("{count} older lines that match were not told.", "Only lines after {from} are."),
+        body=("{count} older matching lines were not told.", "Only lines after {from} are."),
     ),
     NoticeKind.RULE_THIN: NoticeText(
         title=("rule {rule} cannot be judged on {task}", "rule {rule} cannot be judged: {subject}"),
@@ -122,15 +123,15 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
         over_body=("It could not from {since} to {until} ({duration}).",),
     ),
     NoticeKind.RULE_SLOW: NoticeText(
-        title=("rule {rule} is slower than its interval", "slower than its interval: {subject}"),
-        body=("It took {took}; the interval is {interval}.", "Slots are missed; alerts come late."),
-        over_title=("rule {rule} keeps its interval again", "keeps its interval again: {subject}"),
+        title=("rule {rule} is slower than its interval", "reading {source} takes longer than its interval"),
+        body=("It takes {took}; the interval is {interval}.", "What depends on it is told late."),
+        over_title=("rule {rule} keeps its interval again", "reading {source} keeps its interval again"),
         over_body=("It did not from {since} to {until} ({duration}).",),
     ),
     NoticeKind.SUSPECT_VALUES: NoticeText(
         title=("suspect values of {metric} on {task}", "suspect values: {subject}"),
         body=(
-            "{metric} is a ratio (1 = 100 %), but values such as {value} came.",
+            "The source says: {remark}",
             "They are used as they came, not rescaled.",
         ),
         over_title=(

@@ -9,7 +9,7 @@ from watchdog.core.labels import GPU, NODE, POD, Labels
 from watchdog.core.notifications import LimitUnit
 from watchdog.core.outcomes import MEMBERS_SHOWN, Evidence, EvidenceLine, Member
 from watchdog.core.trimming import Block, cut
-from watchdog.core.wording.verdicts import LINE_SIZE, quoted
+from watchdog.core.wording.verdicts import LINE_SIZE, quoted, waits
 from watchdog.core.wording.voice import Voice
 
 LINES_SHOWN = 40
@@ -35,7 +35,7 @@ def members_block(incident: Incident, evidence: Evidence, voice: Voice) -> Block
         lines = [
             words.member.format(
                 name=defang_line(_name(member.labels)),
-                value="" if member.value is None else voice.value(member.value, evidence.unit),
+                value=_value(member.value, evidence, voice),
             ).rstrip()
             for member in members[:MEMBERS_SHOWN]
         ]
@@ -60,6 +60,11 @@ def _members(incident: Incident, evidence: Evidence) -> list[Member]:
     valued = [member for member in members if member.value is not None]
     valued.sort(key=lambda member: member.value or 0.0, reverse=evidence.above)
     return valued + [member for member in members if member.value is None]
+
+
+def _value(value: float | None, evidence: Evidence, voice: Voice) -> str:
+    """Say a member's own value; of a member that gives no data there is none worth saying."""
+    return "" if value is None or waits(evidence) else voice.value(value, evidence.unit)
 
 
 def _name(labels: Labels) -> str:

@@ -45,6 +45,8 @@ class Wording:
     severity: Mapping[Severity, str]
     metrics: Mapping[str, str]
     aggregates: Mapping[str, str]
+    acrosses: Mapping[str, str]
+    middles: Mapping[str, str]
     nouns: Mapping[str, Noun]  # gpu, pod, node, member, line, event
     failures: Mapping[str, str]
     capabilities: Mapping[str, str]
@@ -61,6 +63,7 @@ class Wording:
     above: str
     below: str
     no_longer: str
+    limit_is: str
 
     # Titles
     title: str
@@ -79,6 +82,17 @@ class Wording:
     verdict_newest: str
     verdict_other: str
     verdict_plain: str
+    verdict_across: str
+    verdict_share: str
+    verdict_peers: str
+    verdict_count: str
+    verdict_absent: str
+    never_absent: str
+    verdict_silent: str
+    never_silent: str
+    verdict_status: str
+    verdict_entered: str
+    verdict_stepped: str
     was: str
     was_affected: str
     events: str

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 from watchdog.core.alerts import Incident
 from watchdog.core.durations import parse_duration
@@ -11,11 +12,21 @@ from watchdog.core.labels import GPU, NODE, POD, Labels
 from watchdog.core.notifications import LimitUnit
 from watchdog.core.outcomes import Evidence, EvidenceLine
 from watchdog.core.trimming import cut
-from watchdog.core.wording.voice import Voice
+from watchdog.core.wording.voice import RATIO, Voice
 
 LINE_SIZE = 400  # characters of one log line
 
-_WINDOWED = re.compile(r"(?P<aggregate>\w+)(?: over (?P<window>[0-9.a-z]+))?")
+# The summaries that conditions write, see `core.conditions`; what is not here is said as written.
+_ACROSS = re.compile(r"(?P<across>max|min|sum|median) of (?P<rest>.+)")
+_AGGREGATED = re.compile(r"(?P<aggregate>[\w ]+?)(?: over (?P<window>\S+))?")
+_SHARE = re.compile(r"share of (?P<window>\S+) (?P<side>above|below) (?P<level>.+)")
+_PEERS = re.compile(r"(?P<rest>.+), against (?P<ratio>\S+) of the (?P<middle>median|mean) of its task")
+_COUNT = re.compile(r"matching lines within (?P<window>\S+)")
+_ABSENT = re.compile(r"no point of (?P<metric>\S+) for")
+_SILENT = re.compile(r"no line for")
+_STATUS = re.compile(r"status is (?P<status>\w+)")
+_ENTERED = re.compile(r"(?P<before>\w+) → (?P<after>\w+)")
+_STEPPED = re.compile(r"(?P<metric>\S+) (?P<before>\S+) → (?P<after>\S+)")
 
 
 def verdict(evidence: Evidence, voice: Voice, *, over: bool = False) -> str:
@@ -23,31 +34,164 @@ def verdict(evidence: Evidence, voice: Voice, *, over: bool = False) -> str:
 
     over: it is so no longer; the limit is said as passed.
     """
+    if not (evidence.summary or evidence.metric or evidence.value is not None):
+        return ""
+    for said in (_waiting, _share, _status, _peers, _counted):
+        text = said(evidence, voice, over)
+        if text is not None:
+            return text
+    return _compared(_measured(evidence, evidence.summary, voice), evidence, voice, over)
+
+
+def _waiting(evidence: Evidence, voice: Voice, over: bool) -> str | None:
+    """Data or lines that do not come: the value is how long, in seconds."""
     words = voice.words
-    value = voice.value(evidence.value, evidence.unit, beside=evidence.threshold)
-    parts = {
-        "metric": words.metrics.get(evidence.metric, evidence.metric),
-        "summary": voice.phrase(evidence.summary),
-        "value": value,
-    }
-    windowed = _WINDOWED.fullmatch(evidence.summary)
-    aggregate = words.aggregates.get(windowed["aggregate"]) if windowed else None
+    absent = _ABSENT.fullmatch(evidence.summary)
+    if absent is None and not _SILENT.fullmatch(evidence.summary):
+        return None
+    if over:
+        return ""
+    metric = metric_name(absent["metric"], voice) if absent else ""
     if evidence.value is None:
-        text = words.verdict_plain.format(**parts)
-    elif aggregate is None:
-        text = (words.verdict_other if evidence.summary else words.verdict_newest).format(**parts)
-    elif windowed is None or windowed["window"] is None:
+        return words.never_absent.format(metric=metric) if absent else words.never_silent
+    waited = seconds(evidence.value, voice)
+    if absent:
+        return words.verdict_absent.format(metric=metric, value=waited)
+    text = words.verdict_silent.format(value=waited)
+    if evidence.threshold is None:
+        return text
+    bound = words.limit_is.format(threshold=seconds(evidence.threshold, voice))
+    return words.compared.format(verdict=text, limit=bound)
+
+
+def _share(evidence: Evidence, voice: Voice, _over: bool) -> str | None:
+    match = _SHARE.fullmatch(_bare(evidence))
+    if match is None:
+        return None
+    words = voice.words
+    side = words.above if match["side"] == "above" else words.below
+    text = words.verdict_share.format(
+        metric=metric_name(evidence.metric, voice),
+        side=side.format(threshold=_level(match["level"], voice)),
+        value=voice.value(evidence.value, evidence.unit, beside=evidence.threshold),
+        window=_window(match["window"], voice),
+    )
+    if evidence.threshold is None:
+        return text
+    bound = words.limit_is.format(
+        threshold=voice.value(evidence.threshold, evidence.unit, beside=evidence.value)
+    )
+    return words.compared.format(verdict=text, limit=bound)
+
+
+def _status(evidence: Evidence, voice: Voice, over: bool) -> str | None:
+    words = voice.words
+    status = _STATUS.fullmatch(evidence.summary)
+    if status is not None:
+        return "" if over else words.verdict_status.format(status=_status_word(status["status"], voice))
+    entered = _ENTERED.fullmatch(evidence.summary)
+    if entered is not None:
+        return words.verdict_entered.format(
+            before=_status_word(entered["before"], voice), after=_status_word(entered["after"], voice)
+        )
+    stepped = _STEPPED.fullmatch(evidence.summary)
+    if stepped is not None:
+        return words.verdict_stepped.format(
+            metric=metric_name(stepped["metric"], voice), before=stepped["before"], after=stepped["after"]
+        )
+    return None
+
+
+def _peers(evidence: Evidence, voice: Voice, over: bool) -> str | None:
+    match = _PEERS.fullmatch(evidence.summary)
+    if match is None:
+        return None
+    words = voice.words
+    text = _compared(_measured(evidence, match["rest"], voice), evidence, voice, over)
+    middle = words.middles[match["middle"]]
+    return words.verdict_peers.format(verdict=text, ratio=_level(match["ratio"], voice), middle=middle)
+
+
+def _counted(evidence: Evidence, voice: Voice, over: bool) -> str | None:
+    match = _COUNT.fullmatch(evidence.summary)
+    if match is None or evidence.value is None:
+        return None
+    value = voice.value(evidence.value, "", beside=evidence.threshold)
+    text = voice.words.verdict_count.format(value=value, window=_window(match["window"], voice))
+    return _compared(text, evidence, voice, over)
+
+
+def _measured(evidence: Evidence, summary: str, voice: Voice) -> str:
+    words = voice.words
+    across = _ACROSS.fullmatch(summary)
+    bare = across["rest"] if across else summary
+    match = _AGGREGATED.fullmatch(bare)
+    aggregate = words.aggregates.get(match["aggregate"]) if match else None
+    parts = {
+        "metric": metric_name(evidence.metric, voice),
+        "summary": voice.phrase(summary),
+        "value": voice.value(evidence.value, evidence.unit, beside=evidence.threshold),
+    }
+    if evidence.value is None:
+        return " ".join(words.verdict_plain.format(**parts).split())
+    if match is None or aggregate is None:
+        template = words.verdict_other if summary else words.verdict_newest
+        return " ".join(template.format(**parts).split())
+    if match["window"] is None:
         text = words.verdict_newest.format(**parts)
     else:
-        window = _window(windowed["window"], voice)
+        window = _window(match["window"], voice)
         text = words.verdict_window.format(**parts, aggregate=aggregate, window=window)
-    text = " ".join(text.split())
+    if across and across["across"] != match["aggregate"]:
+        text = words.verdict_across.format(verdict=text, across=words.acrosses[across["across"]])
+    return text
+
+
+def _compared(text: str, evidence: Evidence, voice: Voice, over: bool) -> str:
     stated = limit(evidence, voice) if evidence.value is not None else ""
     if not stated or not text:
         return text
     if over:
-        stated = words.no_longer.format(limit=stated)
-    return words.compared.format(verdict=text, limit=stated)
+        stated = voice.words.no_longer.format(limit=stated)
+    return voice.words.compared.format(verdict=text, limit=stated)
+
+
+def _bare(evidence: Evidence) -> str:
+    across = _ACROSS.fullmatch(evidence.summary)
+    return across["rest"] if across else evidence.summary
+
+
+def metric_name(metric: str, voice: Voice) -> str:
+    """Say a metric's name; one of a source's own stays as it is."""
+    return voice.words.metrics.get(metric, metric)
+
+
+def seconds(value: float, voice: Voice) -> str:
+    """Say a number of seconds as a duration."""
+    try:
+        return voice.duration(timedelta(seconds=round(value)))
+    except (OverflowError, ValueError):
+        return voice.value(value, "s")
+
+
+def waits(evidence: Evidence) -> bool:
+    """Whether the verdict is about data or lines that do not come."""
+    return bool(_ABSENT.fullmatch(evidence.summary) or _SILENT.fullmatch(evidence.summary))
+
+
+def course_unit(evidence: Evidence, voice: Voice) -> str:
+    """Return the unit of the metric itself, where the verdict's value is something else."""
+    if waits(evidence) or _SHARE.fullmatch(_bare(evidence)):
+        return RATIO if evidence.metric in voice.words.metrics else ""
+    return evidence.unit
+
+
+def _level(text: str, voice: Voice) -> str:
+    return voice.words.percent.format(number=text[:-1]) if text.endswith("%") else text
+
+
+def _status_word(status: str, voice: Voice) -> str:
+    return voice.words.statuses.get(status, status)
 
 
 def limit(evidence: Evidence, voice: Voice) -> str:

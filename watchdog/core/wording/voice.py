@@ -89,11 +89,13 @@ class Voice:
         for known in (words.failures, words.capabilities, words.statuses):
             if text in known:
                 return known[text]
-        return self._part(text)
+        said = self.phrase(text)
+        return self._part(text) if said == text else said
 
     def _part(self, text: str) -> str:
+        sign = text[:1] if text[:1] in ("+", "-") else ""
         try:
-            return self.duration(parse_duration(text))
+            return sign + self.duration(parse_duration(text[len(sign) :]))
         except (ValueError, OverflowError):
             pass
         try:

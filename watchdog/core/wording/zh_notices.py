@@ -79,6 +79,7 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
         body=(
             "{from} 至 {to} 的日志没有读取。",
             "只读取了包含“{contains}”的行。",
+            "原因：{reason}",
             "未读部分中的错误不会被发现。",
         ),
         over_title=("{task} 的日志已恢复完整读取", "日志已恢复完整读取：{subject}"),
@@ -108,14 +109,14 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
         over_body=("{since} 至 {until}（{duration}）期间无法判断。",),
     ),
     NoticeKind.RULE_SLOW: NoticeText(
-        title=("规则 {rule} 的执行时间超过间隔", "执行时间超过间隔：{subject}"),
-        body=("耗时 {took}，间隔为 {interval}。", "部分周期被跳过，告警会延迟。"),
-        over_title=("规则 {rule} 已恢复按时执行", "已恢复按时执行：{subject}"),
+        title=("规则 {rule} 的执行时间超过间隔", "读取 {source} 的时间超过间隔"),
+        body=("耗时 {took}，间隔为 {interval}。", "依赖它的告警会延迟。"),
+        over_title=("规则 {rule} 已恢复按时执行", "读取 {source} 已恢复按时完成"),
         over_body=("{since} 至 {until}（{duration}）期间未能按时执行。",),
     ),
     NoticeKind.SUSPECT_VALUES: NoticeText(
         title=("{task} 的 {metric} 数值可疑", "数值可疑：{subject}"),
-        body=("{metric} 应为比例（1 = 100%），但出现了 {value} 这样的值。", "数值按原样使用，未做换算。"),
+        body=("数据源情况：{remark}", "数值按原样使用，未做换算。"),
         over_title=("{task} 的 {metric} 数值已正常", "数值已正常：{subject}"),
         over_body=("{since} 至 {until}（{duration}）期间数值可疑。",),
     ),
