@@ -20,7 +20,7 @@ _PATH = re.compile(r"(?<![\w/])(?:~|\.{1,2})?(?:/[\w.@+=%~-]+)+/?")
 _WORD = re.compile(r"[\w.@-]+")
 _LOOSE = re.compile(r"#(?:[\s:,/|%<>()\[\]+-]{0,3}#)+")
 _UNIT = re.compile(r"# ?(?:[KMGTP]i?B|bytes|ms|us|µs|ns|s|it/s|s/it)\b")
-_BLOCKS = re.compile(r"[█▉▊▋▌▍▎▏░▒▓━╸╺╍]+")
+_BLOCKS = re.compile(r"(?<=\|)[ #=>█▉▊▋▌▍▎▏░▒▓━╸╺╍-]{1,400}(?=\|)|[█▉▊▋▌▍▎▏░▒▓━╸╺╍]+")
 _BARS = re.compile(r"[=*_#>~-]{4,}")
 
 
