@@ -19,7 +19,7 @@ _LETTERS = str.maketrans("0123456789-", "zabcdefghin")
 _PATH = re.compile(r"(?<![\w/])(?:~|\.{1,2})?(?:/[\w.@+=%~-]+)+/?")
 _WORD = re.compile(r"[\w.@-]+")
 _LOOSE = re.compile(r"#(?:[\s:,/|%<>()\[\]+-]{0,3}#)+")
-_UNIT = re.compile(r"# ?(?:[KMGTP]i?B|bytes|ms|us|µs|ns|s|it/s|s/it)\b")
+_UNIT = re.compile(r"# ?(?:/(?:s|it)|[KMGTP]i?B|bytes|ms|us|µs|ns|s)\b")
 _BLOCKS = re.compile(r"(?<=\|)[ #=>█▉▊▋▌▍▎▏░▒▓━╸╺╍-]{1,400}(?=\|)|[█▉▊▋▌▍▎▏░▒▓━╸╺╍]+")
 _BARS = re.compile(r"[=*_#>~-]{4,}")
 
