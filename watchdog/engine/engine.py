@@ -6,13 +6,15 @@ one a channel, one for slots; a slow source or a hanging channel delays nobody e
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
 from watchdog.core.alerts import Notice, NoticeKind
+from watchdog.core.conditions.kinds import LogMatch
 from watchdog.core.durations import format_duration
+from watchdog.core.literals import literals_of
 from watchdog.core.moments import Moment, Tick
 from watchdog.core.protocols import PatternEngine
 from watchdog.core.ruleset import Ruleset
@@ -20,7 +22,6 @@ from watchdog.core.schedule import Break, Interruption, Reading, Schedule
 from watchdog.engine.collector import Collector, Wishes
 from watchdog.engine.inbox import Inbox
 from watchdog.engine.journal import Journal, RunBlocking
-from watchdog.engine.literals import literals_of
 from watchdog.engine.relay import Relay, Render
 from watchdog.engine.slot import SlotRunner
 from watchdog.engine.world import World
@@ -71,7 +72,7 @@ class Engine:
     def __post_init__(self) -> None:
         parts, inbox = self.parts, Inbox()
         self.schedule = Schedule(interval=parts.ruleset.interval)
-        self.world = World(ruleset=parts.ruleset, sources=parts.sources, inbox=inbox, literals=literals_of)
+        self.world = World(ruleset=parts.ruleset, sources=parts.sources, inbox=inbox, literals=_required)
         self.runner = SlotRunner(world=self.world, patterns=parts.patterns)
         self.journal = Journal(store=parts.store, run=parts.run_blocking)
         self.relay = Relay(
@@ -238,6 +239,12 @@ class Engine:
             return []
         reason = "it was not running" if interruption.kind is Break.START else "it was stopped or starved"
         return [_not_watching(interruption.begin, interruption.end, reason)]
+
+
+def _required(matches: Sequence[LogMatch]) -> tuple[str, ...]:
+    """The substrings the server is to filter by when a reader has fallen behind."""
+    literals, _ = literals_of(pattern.text for match in matches for pattern in match.match)
+    return literals
 
 
 def _jumped(interruption: Interruption) -> Notice:

@@ -25,7 +25,7 @@ T = TypeVar("T")
 class RunBlocking(Protocol):
     """Runs a blocking call off the event loop: one thread in the daemon, inline in a replay."""
 
-    def __call__(self, call: Callable[[], T]) -> Awaitable[T]:
+    def __call__(self, call: Callable[[], T], /) -> Awaitable[T]:
         """Run `call`; its exception comes back through the awaitable."""
         ...
 

@@ -75,7 +75,7 @@ class VirtualWorld:
     start: datetime
     _monotonic_us: int = 0
     _shift: timedelta = timedelta()
-    _suspended: timedelta = timedelta()
+    suspended: timedelta = timedelta()
     _stalls: list[tuple[int, int]] = field(default_factory=list)  # (at, for how long), µs
 
     @property
@@ -89,7 +89,7 @@ class VirtualWorld:
 
     def true_now(self) -> datetime:
         """The wall clock of the rest of the world (sources stamp their data with it)."""
-        return self.start + self.monotonic() + self._suspended
+        return self.start + self.monotonic() + self.suspended
 
     def monotonic(self) -> timedelta:
         """Time since the simulation began; stands still in a suspend."""
@@ -106,7 +106,7 @@ class VirtualWorld:
     def suspend(self, duration: timedelta) -> None:
         """The machine sleeps: the world's clock goes on, the monotonic one does not."""
         self._shift += duration
-        self._suspended += duration
+        self.suspended += duration
 
     def stall(self, at: timedelta, duration: timedelta) -> None:
         """At `at`, the process is stopped for `duration` (SIGSTOP): all clocks go on, nothing runs."""

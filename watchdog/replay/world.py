@@ -49,6 +49,7 @@ class Trap:
     """Where the process is to die next; shared by everything that can die."""
 
     armed: CrashPoint | None = None
+    down: timedelta = timedelta()  # how long it stays dead
 
     def spring(self, point: CrashPoint) -> None:
         """Die, if this is the point."""
@@ -68,7 +69,7 @@ class ScriptedChannel:
     offset: Callable[[], timedelta]
     trap: Trap
     record: Callable[[str, Message], None]
-    _used: dict[int, int] = field(default_factory=dict)
+    used: dict[int, int] = field(default_factory=dict)  # answers given so far, over all lives
 
     async def send(self, message: Message) -> DeliveryResult:
         """Answer; an accepted message is recorded when the answer is given."""
@@ -88,9 +89,9 @@ class ScriptedChannel:
     def _scripted(self) -> ScenarioAnswer | None:
         now = self.offset()
         for number, answer in enumerate(self.answers):
-            used = self._used.get(number, 0)
+            used = self.used.get(number, 0)
             if answer.begin <= now < answer.end and (answer.times is None or used < answer.times):
-                self._used[number] = used + 1
+                self.used[number] = used + 1
                 return answer
         return None
 
