@@ -160,6 +160,7 @@ class _Builder:
     def __init__(self, table: Table, states: Sequence[TaskState], by: By) -> None:
         self.table, self.states, self.by = table, states, by
         self.groups: dict[tuple[int, str, str], int] = {}
+        self.known: dict[Labels, Labels] = {}  # labels that exist already, so that no copy is kept
 
     def build(self) -> Roster:
         place = {state.task.key: number for number, state in enumerate(self.states)}
@@ -168,6 +169,7 @@ class _Builder:
         rows = np.flatnonzero(task_of >= 0)
         tasks = task_of[rows]
         own = [self.table.labels[row] for row in rows.tolist()]
+        self.known = {labels: labels for labels in own} if self.by is By.GPU else {}
         found = [self._group(task, labels) for task, labels in zip(tasks.tolist(), own, strict=True)]
         marked, ghosts = self._expected(tasks, own)
         return self._assemble(rows, np.array(found, np.int64), tasks, marked, ghosts)
@@ -246,9 +248,9 @@ class _Builder:
 
     def _labels(self, key: tuple[int, str, str]) -> Labels:
         task, first, second = key
-        return self.states[task].task.identity.plus(
-            dict(zip(self.by.label_names, (first, second), strict=False))
-        )
+        more = dict(zip(self.by.label_names, (first, second), strict=False))
+        made = self.states[task].task.identity.plus(more)
+        return self.known.get(made, made)
 
 
 def expected_members(state: TaskState, *, with_gpu: bool) -> Iterable[tuple[int, Labels]]:

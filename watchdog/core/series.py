@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from watchdog.core.columns import Bools, Columns, Floats, Ints
 from watchdog.core.durations import MINUTE_NS, SECOND_NS, duration_ns
-from watchdog.core.labels import GPU, NODE, POD, TASK, TASK_NAME, Labels
+from watchdog.core.labels import GPU, NODE, POD, TASK, TASK_NAME, Labels, labels_id
 
 KEEP = timedelta(hours=1)  # of a metric nobody said anything about
 SAME_GPU_NS = 5 * MINUTE_NS  # a nameless pod is the one that had this GPU within this time
@@ -54,7 +54,8 @@ class Table:
     cache: for readers; emptied whenever `shape` changes.
     """
 
-    def __init__(self, metric: str) -> None:
+    def __init__(self, metric: str, interned: dict[Labels, Labels] | None = None) -> None:
+        self._interned = {} if interned is None else interned  # equal labels of all tables are one object
         self.columns = Columns(adds=metric.startswith(COUNTED))
         self.labels: list[Labels] = []
         self.task_names: list[str] = []
@@ -63,13 +64,14 @@ class Table:
         self.shape = 0
         self.cache: dict[object, object] = {}
         self._alias: dict[Labels, int] = {}  # as given → row
-        self._rows: dict[Labels, int] = {}  # identity → row
+        self._rows: dict[int, int] = {}  # identity → row
         self._codes: dict[str, int] = {}
         self._task_codes: list[int] = []
         self._tasks: Ints = np.zeros(0, np.int64)
         self._began: dict[str, int] = {}  # task → when its first answer came: older points are baseline
-        self._on_gpu: dict[tuple[str, str], list[int]] = {}  # (task, gpu) → rows that name a pod
-        self._loose: dict[tuple[str, str], set[Labels]] = {}  # (task, gpu) → aliases that name none
+        self._podless: dict[tuple[str, str], set[Labels]] = {}  # (task, gpu) → aliases that name no pod
+        self._held: dict[tuple[str, str], list[int]] = {}  # (task, gpu) → rows that name a pod
+        self._held_at = 0  # the shape `_held` was made for
         self._newest: dict[str, int] = {}
         self._intakes = 0
 
@@ -139,20 +141,13 @@ class Table:
         numbers = np.cumsum(keep) - 1
         self.columns.keep_rows(keep)
 
-        def renumber(rows: dict[Labels, int]) -> dict[Labels, int]:
-            return {labels: int(numbers[row]) for labels, row in rows.items() if keep[row]}
-
-        self._alias, self._rows = renumber(self._alias), renumber(self._rows)
+        self._alias = {given: int(numbers[row]) for given, row in self._alias.items() if keep[row]}
+        self._rows = {identity: int(numbers[row]) for identity, row in self._rows.items() if keep[row]}
         self.labels = [labels for row, labels in enumerate(self.labels) if keep[row]]
-        self._on_gpu = {
-            key: left
-            for key, rows in self._on_gpu.items()
-            if (left := [int(numbers[row]) for row in rows if keep[row]])
-        }
         self._tasks = self.tasks[keep]
         self._task_codes = self._tasks.tolist()
-        self._loose = {
-            key: known for key, given in self._loose.items() if (known := given & self._alias.keys())
+        self._podless = {
+            key: known for key, given in self._podless.items() if (known := given & self._alias.keys())
         }
         self._changed()
 
@@ -228,51 +223,55 @@ class Table:
         elif self.labels[row] != labels:
             self.labels[row] = labels
             self._changed()
-        self._alias[labels] = row
+        self._alias[self.labels[row]] = row
         return row
 
-    def _adopt(self, item: SeriesPoints, identity: Labels) -> int | None:
+    def _adopt(self, item: SeriesPoints, identity: int) -> int | None:
         """A series that had no pod until now gets one, if it can be no other."""
-        nameless = Labels(
-            (name, value) for name, value in item.labels.items() if name not in (POD, TASK_NAME)
-        )
-        row = self._rows.get(nameless)
-        key = _gpu_key(item.labels)
-        near = row is not None and self.columns.newest[row] >= int(item.times.min()) - SAME_GPU_NS
-        if row is None or self._on_gpu.get(key) or not near:
+        given = self._podless.get(_gpu_key(item.labels))
+        row = self._alias.get(next(iter(given))) if given else None
+        if row is None or self.columns.newest[row] < int(item.times.min()) - SAME_GPU_NS:
             return None
-        del self._rows[nameless]
+        for labels in given or ():
+            self._rows.pop(_identity(labels), None)
         self._rows[identity] = row
-        self._name_pod(key, row)
+        self._forget_podless(_gpu_key(item.labels))
         return row
 
-    def _name_pod(self, key: tuple[str, str], row: int) -> None:
-        """From now on a series of this GPU without a pod may be this row."""
-        self._on_gpu.setdefault(key, []).append(row)
-        for given in self._loose.pop(key, ()):
+    def _forget_podless(self, key: tuple[str, str]) -> None:
+        """A pod has this GPU now: a series without a pod must be looked at each time."""
+        for given in self._podless.pop(key, ()):
             self._alias.pop(given, None)
 
     def _nameless(self, item: SeriesPoints, at_ns: int, seen: dict[int, int]) -> int:
         """The row of a series with a GPU and no pod: the pod that had this GPU, if it is one."""
+        key = _gpu_key(item.labels)
         since = int(item.times.min()) - SAME_GPU_NS
         newest = self.columns.newest
-        near = [
-            row
-            for row in self._on_gpu.get(_gpu_key(item.labels), ())
-            if max(int(newest[row]), seen.get(row, 0)) >= since
-        ]
+        holders = self._holders().get(key, ())
+        near = [row for row in holders if max(int(newest[row]), seen.get(row, 0)) >= since]
         if len(near) == 1:
             return near[0]
         identity = _identity(item.labels)
         row = self._rows.get(identity)
         if row is None:
             row = self._add(item.labels, identity, at_ns)
-        if not self._on_gpu.get(_gpu_key(item.labels)):
+        if not holders:
             self._alias[item.labels] = row
-            self._loose.setdefault(_gpu_key(item.labels), set()).add(item.labels)
+            self._podless.setdefault(key, set()).add(item.labels)
         return row
 
-    def _add(self, labels: Labels, identity: Labels, at_ns: int) -> int:
+    def _holders(self) -> dict[tuple[str, str], list[int]]:
+        """Return which rows with a pod each (task, gpu) has; made when first needed."""
+        if self._held_at != self.shape:
+            self._held, self._held_at = {}, self.shape
+            for row, labels in enumerate(self.labels):
+                if POD in labels and GPU in labels:
+                    self._held.setdefault(_gpu_key(labels), []).append(row)
+        return self._held
+
+    def _add(self, labels: Labels, identity: int, at_ns: int) -> int:
+        labels = self._interned.setdefault(labels, labels)
         task = labels.get(TASK, "")
         if task not in self._codes:
             self._codes[task] = len(self.task_names)
@@ -281,8 +280,8 @@ class Table:
         self.labels.append(labels)
         self._task_codes.append(self._codes[task])
         self._rows[identity] = row
-        if POD in labels and GPU in labels:
-            self._name_pod(_gpu_key(labels), row)
+        if POD in labels and GPU in labels and self._podless:
+            self._forget_podless(_gpu_key(labels))
         self._changed()
         return row
 
@@ -292,6 +291,7 @@ class SeriesStore:
 
     def __init__(self) -> None:
         self._tables: dict[tuple[str, str], Table] = {}
+        self._interned: dict[Labels, Labels] = {}
 
     def keep(self, source: str, metric: str, duration: timedelta) -> None:
         """Say how far back windows of this metric reach; what is older goes when room is needed."""
@@ -335,6 +335,9 @@ class SeriesStore:
             if gone.any():
                 table.forget(gone)
             dropped += rows - table.columns.rows
+        if dropped:
+            self._interned.clear()
+            self._interned.update((one, one) for table in self._tables.values() for one in table.labels)
         return dropped
 
     def newest(self, source: str, metric: str, task: str = "") -> int:
@@ -372,14 +375,15 @@ class SeriesStore:
     def _open(self, source: str, metric: str) -> Table:
         key = (source, metric)
         if key not in self._tables:
-            self._tables[key] = Table(metric)
+            self._tables[key] = Table(metric, self._interned)
         return self._tables[key]
 
 
-def _identity(labels: Labels) -> Labels:
+def _identity(labels: Labels) -> int:
     """What makes it the same series: a task may be renamed, and a pod has one node."""
     volatile = (TASK_NAME, NODE) if POD in labels else (TASK_NAME,)
-    return Labels((name, value) for name, value in labels.items() if name not in volatile)
+    lasting = Labels((name, value) for name, value in labels.items() if name not in volatile)
+    return int(labels_id(lasting), 16)
 
 
 def _gpu_key(labels: Labels) -> tuple[str, str]:

@@ -27,10 +27,11 @@ LOOKBACK_LEAST = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What one slot's evaluation may read. Nothing here is changed by evaluating.
+    """What one slot's evaluation may read. Evaluating changes nothing that can be seen from outside.
 
     tasks, streams: by task key. standing: the health of a capability of a source for one task.
-    poll: by source. changes: status changes of this slot. units: by (source, metric).
+    It is asked once a view. poll: by source. changes: status changes of this slot.
+    units: by (source, metric).
     """
 
     series: SeriesStore
@@ -40,6 +41,7 @@ class View:
     poll: Mapping[str, timedelta] = field(default_factory=dict)
     changes: tuple[StatusChange, ...] = ()
     units: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    _blind: dict[ProbeKey, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def poll_ns(self, source: str) -> int:
         """How often a source is asked, ns."""
@@ -52,8 +54,11 @@ class View:
     def blind(self, state: TaskState, capability: Capability) -> str:
         """Why no verdict may be drawn from a capability for this task; "" if it may."""
         key = ProbeKey(source=state.task.source, capability=capability, task=state.task.key)
-        standing = self.standing(key)
-        return "" if standing is Standing.GOOD else f"{capability} {standing}"
+        known = self._blind.get(key)
+        if known is None:
+            standing = self.standing(key)
+            known = self._blind[key] = "" if standing is Standing.GOOD else f"{capability} {standing}"
+        return known
 
 
 def moment_ns(moment: datetime | None) -> int:

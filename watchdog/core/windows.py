@@ -118,9 +118,8 @@ def _until(span: Span, bounds: Ints) -> Ints:
     rows, slots = span.times.shape[0], bounds.shape[1]
     found = np.empty((rows, slots), np.int64)
     if slots <= FEW_SLOTS:
-        used = span.times[:, : int(span.counts.max(initial=0))]
         for slot in range(slots):
-            found[:, slot] = np.count_nonzero(used <= bounds[:, slot, None], axis=1)
+            found[:, slot] = _until_one(span.times, bounds[:, slot])
         return found
     if bounds.shape[0] == 1 and bool((span.times == span.times[0]).all()):
         found[:] = np.searchsorted(span.times[0, : span.counts[0]], bounds[0], side="right")
@@ -128,6 +127,20 @@ def _until(span: Span, bounds: Ints) -> Ints:
     for row in range(rows):
         own = bounds[0 if bounds.shape[0] == 1 else row]
         found[row] = np.searchsorted(span.times[row, : span.counts[row]], own, side="right")
+    return found
+
+
+def _until_one(times: Ints, bound: Ints) -> Ints:
+    """Count the points of each row up to one bound (1,) or (r,), guessing that rows are alike."""
+    guess = int(np.searchsorted(times[0], bound[0], side="right"))
+    right = times[:, guess] > bound
+    if guess:
+        right &= times[:, guess - 1] <= bound
+    found = np.full(times.shape[0], guess, np.int64)
+    if not right.all():
+        other = ~right
+        own = bound if bound.size == 1 else bound[other]
+        found[other] = np.count_nonzero(times[other] <= own[:, None], axis=1)
     return found
 
 
