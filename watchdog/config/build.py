@@ -156,10 +156,13 @@ class _Builder:
         key = schema.section_sources(self._knowledge.kinds)
         found = places.sources(self._fields.value(key, ()), self._knowledge.kinds, self._env, self._poll)
         places.remember_secrets(found, self._book)
-        if self._knowledge.inspect_source is not None and not self._report.errors:
-            for spec, (name, _) in zip(found, self._fields.value(key, ()), strict=True):
+        inspect = self._knowledge.inspect_source
+        if inspect is None:
+            return found
+        for spec, (name, (_, fields)) in zip(found, self._fields.value(key, ()), strict=True):
+            if fields.readable:
                 report = self._report.scoped("sources").scoped(spec.name)
-                places.tell_remarks(self._knowledge.inspect_source(spec), name.mark, report)
+                places.tell_remarks(inspect(spec), name.mark, report)
         return found
 
     def _surroundings(self, sources: Sequence[SourceSpec]) -> Surroundings:

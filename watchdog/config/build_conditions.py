@@ -79,7 +79,7 @@ def _what(fields: Fields, report: Report) -> Key[object] | None:
     names = [key.name for key in keys.CONDITION_KEYS]
     if present:
         both = " and ".join(key.name for key in present)
-        message = f"a rule looks for one thing; {both} are {len(present)}"
+        message = f"a rule looks for one thing, not for {both}"
         report.error(fields.key_at(present[1]), message, "make it two rules")
     elif stray := next((key for key in keys.METRIC_KEYS if fields.has(key)), None):
         report.error(
@@ -87,7 +87,7 @@ def _what(fields: Fields, report: Report) -> Key[object] | None:
             f"{stray.name} says how, but not of what",
             "add metric:, such as metric: gpu",
         )
-    else:
+    elif not fields.strange:  # else one of these is what it looks for, misspelt
         report.error(fields.mark, "does not say what to look for", f"add one of {', '.join(names)}")
     return None
 
@@ -351,8 +351,10 @@ def _status(fields: Fields, around: Surroundings, report: Report) -> Condition |
     if status is None:
         return None
     if status.has(inner.STATUS_ENTERS) == status.has(inner.STATUS_IS):
+        both = status.has(inner.STATUS_IS)
+        message = "enters and is exclude each other" if both else "needs enters: or is:"
         hint = "enters: [failed] is an event, is: queued is a state"
-        report.error(status.mark, "status: needs either enters: or is:", hint)
+        report.error(status.key_at(inner.STATUS_IS), f"status: {message}", hint)
         return None
     enters, now = status.get(inner.STATUS_ENTERS), status.get(inner.STATUS_IS)
     if enters is not None:

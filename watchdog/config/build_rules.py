@@ -10,12 +10,12 @@ from fnmatch import fnmatchcase
 
 from watchdog.config import schema_rules as keys
 from watchdog.config.build_conditions import Surroundings, condition
-from watchdog.config.kinds import Pairs
-from watchdog.config.report import Report, shorten
+from watchdog.config.kinds import Pairs, entry_name
+from watchdog.config.report import Report
 from watchdog.config.schema_rules import WhileWord
 from watchdog.config.suggest import did_you_mean
 from watchdog.config.tables import Fields, Key
-from watchdog.config.yaml_nodes import ScalarNode
+from watchdog.config.yaml_nodes import MapNode, ScalarNode
 from watchdog.core.conditions.kinds import Absent, By, Condition, LogCount, Silent, StatusEnters, StatusIs
 from watchdog.core.labels import Labels
 from watchdog.core.rules import Level, OnNoData, Rule, Selector, Severity
@@ -77,19 +77,15 @@ class RuleBuilder:
         first_line: dict[str, int] = {}
         for index, fields in enumerate(entries, 1):
             name = fields.get(keys.NAME)
-            report = self._report.scoped(_title(name, index))
+            report = self._report.scoped(_title(fields, index))
             if fields.get(keys.ENABLED) is False:
                 report = report.without_warnings()
             if name is not None:
                 self._check_name(name, first_line, report)
             if _switches_off_built_in(fields):
                 continue
-            found = condition(fields, self._around, report)
-            if found is None:
-                continue
-            self._check_keys(fields, found, report)
-            rule = self._rule(fields, found, report)
-            if fields.value(keys.ENABLED, default=True):
+            rule = self._rule(fields, report)
+            if rule is not None and fields.value(keys.ENABLED, default=True):
                 rules.append(rule)
         if POD_GONE not in first_line:
             rules.insert(0, built_in(self._defaults))
@@ -103,15 +99,20 @@ class RuleBuilder:
             report.error(name.mark, f"names that begin with {RESERVED} are the program's own")
         first_line.setdefault(name.text, name.mark.line)
 
-    def _rule(self, fields: Fields, found: Condition, report: Report) -> Rule:
+    def _rule(self, fields: Fields, report: Report) -> Rule | None:
+        found = condition(fields, self._around, report)
         levels = self._levels(fields, report)
-        while_status = self._while(fields, found, report)
+        notify = self._notify(fields, report)
+        select = self._selector(fields, report)
+        if found is None:
+            return None
+        self._check_keys(fields, found, report)
         name, description = fields.get(keys.NAME), fields.get(keys.DESCRIPTION)
         rule = Rule(
             name="" if name is None else name.text,
             condition=found,
             description="" if description is None else description.text.strip(),
-            select=self._selector(fields, report),
+            select=select,
             severity=fields.value(keys.SEVERITY, Severity.WARNING),
             hold=fields.value(keys.FOR, timedelta()),
             keep_firing_for=fields.value(keys.KEEP_FIRING, timedelta()),
@@ -119,12 +120,12 @@ class RuleBuilder:
             repeat=fields.value(keys.REPEAT, self._defaults.repeat),
             labels=_labels(fields, keys.LABELS),
             annotations={key.text: value.text for key, value in fields.value(keys.ANNOTATIONS, ())},
-            notify=self._notify(fields, report),
+            notify=notify,
             on_no_data=fields.value(keys.ON_NO_DATA, OnNoData.HOLD),
             coverage=fields.value(keys.COVERAGE, self._defaults.coverage),
             quorum=fields.value(keys.QUORUM, self._defaults.quorum),
             after_start=fields.value(keys.AFTER_START, timedelta()),
-            while_status=while_status,
+            while_status=self._while(fields, found, report),
             quiet_for=fields.value(keys.QUIET_FOR, timedelta(minutes=30)),
         )
         return replace(rule, hold=levels[0].hold, severity=levels[0].severity) if levels else rule
@@ -209,9 +210,11 @@ class RuleBuilder:
         return any(fnmatchcase(name, glob) for name in self._known.sources)
 
 
-def _title(name: ScalarNode | None, index: int) -> str:
-    """Return what messages call a rule, as `list_of` does."""
-    return f"#{index}" if name is None else shorten(name.raw.strip(), 40)
+def _title(fields: Fields, index: int) -> str:
+    """Return what messages call a rule."""
+    entry = fields.entries.get(keys.NAME.name)
+    node = MapNode(mark=fields.mark, entries=(entry,) if entry else ())
+    return entry_name(node, index, keys.NAME.name)
 
 
 def _switches_off_built_in(fields: Fields) -> bool:

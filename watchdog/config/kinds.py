@@ -290,7 +290,7 @@ def choice(enum: type[E]) -> Kind[E]:
 
 
 def several(kind: Kind[T], words: str = "", *, empty_hint: str = "") -> Kind[tuple[T, ...]]:
-    """One value or a list of them, never an empty list."""
+    """One value or a list of them, never an empty list. Unreadable ones are reported and left out."""
 
     def read(node: Node, report: Report) -> tuple[T, ...] | None:
         items = node.items if isinstance(node, ListNode) else (node,)
@@ -298,8 +298,7 @@ def several(kind: Kind[T], words: str = "", *, empty_hint: str = "") -> Kind[tup
             report.error(node.mark, "the list is empty", empty_hint)
             return None
         found = [kind.read(item, report) for item in items]
-        good = tuple(value for value in found if value is not None)
-        return good if len(good) == len(found) else None
+        return tuple(value for value in found if value is not None)
 
     schema: Schema = {"anyOf": [kind.schema, {"type": "array", "items": kind.schema, "minItems": 1}]}
     return Kind(words=words or f"{kind.words}, or a list", read=read, schema=schema)

@@ -33,11 +33,15 @@ class Key(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """One mapping, read: the good values by key, and where everything stands."""
+    """One mapping, read: the good values by key, and where everything stands.
+
+    entries: what is there under a known key, readable or not. strange: keys that were refused.
+    """
 
     mark: Mark
     entries: Mapping[str, Entry]
     values: Mapping[str, object]
+    strange: tuple[str, ...] = ()
 
     def get(self, key: Key[T]) -> T | None:
         """Return the value, or None if it is not there or was reported."""
@@ -47,6 +51,11 @@ class Fields:
         """Return the value, or `default` if it is not there or was reported."""
         found = self.get(key)
         return default if found is None else found
+
+    @property
+    def readable(self) -> bool:
+        """Whether every key that is there is known and has a good value."""
+        return not self.strange and len(self.values) == len(self.entries)
 
     def has(self, key: Key[object]) -> bool:
         """Whether the key is in the file, readable or not."""
@@ -94,10 +103,12 @@ class Table:
         known = {key.name: key for key in self.keys}
         entries: dict[str, Entry] = {}
         values: dict[str, object] = {}
+        strange: list[str] = []
         for entry in node.entries:
             key = known.get(entry.key.text)
             if key is None:
                 self._unknown(entry, report)
+                strange.append(entry.key.text)
                 continue
             entries[key.name] = entry
             value = key.kind.read(entry.value, report.scoped(key.name))
@@ -106,7 +117,7 @@ class Table:
         for key in self.keys:
             if key.required and key.name not in entries:
                 report.error(node.mark, f"{key.name} is missing", self._such_as())
-        return Fields(node.mark, entries, values)
+        return Fields(node.mark, entries, values, tuple(strange))
 
     def schema(self) -> Schema:
         """Return the JSON Schema of this mapping."""

@@ -1,0 +1,166 @@
+"""The entry point of `watchdog`: finds the verb, imports only that, and turns every end into an exit code.
+
+Exit codes: 0 all is well, 1 the verb found something wrong, 2 the command line is wrong, 70 a bug of ours,
+130 interrupted. No traceback reaches a user unless JOB_WATCHDOG_DEBUG is set.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+WRONG, USAGE, BUG, INTERRUPTED, BROKEN_PIPE = 1, 2, 70, 130, 141
+_NO = ("", "0", "false", "no", "off")
+
+
+class Verb(NamedTuple):
+    """One verb: the module and function to import when it is called, and one line of help."""
+
+    where: str
+    help: str
+
+
+VERBS = {
+    "check": Verb("watchdog.cli.check:check", "Check a rule file: every problem at once."),
+    "schema": Verb("watchdog.cli.schema:schema", "Print the JSON Schema of the rule file, for editors."),
+    "version": Verb("watchdog.cli.version:version", "Print the version, for bug reports."),
+}
+ABOUT = "Watches long GPU training jobs and tells people when they hang, idle, crash or end."
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that lacks a character still shows the rest
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code."""
+    other = foreign_owner(Path(__file__).resolve().parent.parent, sys.path)
+    if other:
+        _complain(f"the import name watchdog is also used by {other}: install job-watchdog on its own")
+        return USAGE
+    try:
+        return _dispatch(arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - flushed at exit
+        return BROKEN_PIPE
+    except Exception as error:  # noqa: BLE001 - the last resort: one line instead of a traceback
+        return _explain(error)
+
+
+def foreign_owner(package: Path, search_path: Sequence[str]) -> str:
+    """Return which other distribution uses our import name beside us, "" if none does.
+
+    Looks at names only: this runs before every command.
+    """
+    if (package / "observers").exists() or (package / "events.py").exists():
+        return "other files in its folder"
+    for entry in search_path:
+        try:
+            found = next(Path(entry or ".").glob("[Ww]atchdog-*.dist-info"), None)
+        except OSError:
+            continue
+        if found is not None:
+            return found.name.removesuffix(".dist-info")
+    return ""
+
+
+def _dispatch(arguments: Sequence[str]) -> int:
+    import typer
+
+    wanted = next((word for word in arguments if not word.startswith("-")), "")
+    app = typer.Typer(
+        help=ABOUT,
+        add_completion=False,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_program)
+    for name, verb in VERBS.items():
+        function = _imported(verb) if name == wanted else _not_wanted
+        app.command(name, help=None if name == wanted else verb.help)(function)
+    if list(arguments) == ["--version"]:
+        arguments = ["version"]
+        app.command("version")(_imported(VERBS["version"]))
+    code = app(args=list(arguments), prog_name="watchdog", standalone_mode=False)
+    return code if isinstance(code, int) else 0
+
+
+def _imported(verb: Verb) -> Callable[..., object]:
+    module, _, name = verb.where.partition(":")
+    function: Callable[..., object] = getattr(importlib.import_module(module), name)
+    return function
+
+
+def _program() -> None:
+    """Stands for the program itself, which has no options of its own."""
+
+
+def _not_wanted() -> None:
+    """Stands for a verb in the list of verbs; only the one that was asked for is imported."""
+
+
+def _explain(error: Exception) -> int:
+    from watchdog.errors import ConfigError, WatchdogError
+
+    usage = getattr(error, "format_message", None)  # how typer's own errors word themselves
+    if callable(usage):
+        return _usage(error, usage())
+    if type(error).__name__ == "Abort":
+        return INTERRUPTED
+    if os.environ.get("JOB_WATCHDOG_DEBUG", "").lower() not in _NO:
+        import traceback
+
+        traceback.print_exception(error)
+        return WRONG if isinstance(error, WatchdogError) else BUG
+    if isinstance(error, ConfigError):
+        for problem in error.problems:
+            _complain(str(problem))
+        return WRONG
+    if isinstance(error, WatchdogError):
+        _complain(str(error))
+        return WRONG
+    if isinstance(error, OSError) and error.filename:
+        _complain(f"{error.filename}: {error.strerror}")
+        return WRONG
+    _complain(
+        f"stopped by a bug: {type(error).__name__} in {_place(error)}"
+        " (JOB_WATCHDOG_DEBUG=1 shows more; please report it)"
+    )
+    return BUG
+
+
+def _usage(error: Exception, message: str) -> int:
+    """Say what is wrong with the command line, in one line; without any words, show the help."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        sys.stderr.write(message + "\n")
+        return USAGE
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "watchdog"
+    _complain(f"{' '.join(message.split())} ({path} --help says what there is)")
+    return USAGE
+
+
+def _place(error: BaseException) -> str:
+    """Return the innermost place in our own code that an error came through."""
+    package = Path(__file__).resolve().parent.parent
+    place, step = "?", error.__traceback__
+    while step is not None:
+        path = Path(step.tb_frame.f_code.co_filename)
+        if path.is_relative_to(package):
+            place = f"{path.relative_to(package.parent)}:{step.tb_lineno}"
+        step = step.tb_next
+    return place
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write(f"watchdog: {text}\n")

@@ -1,0 +1,141 @@
+"""The program's own settings, from the environment or a `.env` file in the working directory.
+
+All begin with JOB_WATCHDOG_. Owns their names and defaults, the report of names that mean nothing, and the
+places where a rule file's `${NAME}` is looked up.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from dotenv import dotenv_values
+from pydantic import BeforeValidator, ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from watchdog.config.secrets import Names
+from watchdog.config.suggest import near
+from watchdog.errors import ConfigError, Problem
+
+PREFIX = "JOB_WATCHDOG_"
+DOTENV = Path(".env")
+ENVIRONMENT = "environment"  # stands for the file in problems
+RULE_FILES = (Path("rules.yaml"), Path("/etc/job-watchdog/rules.yaml"))
+CONTAINER_SECRETS = Path("/run/secrets")
+
+
+class LogLevel(StrEnum):
+    """How much is logged."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogFormat(StrEnum):
+    """How log lines look."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+class Settings(BaseSettings):
+    """Every setting of the program; frozen."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_file=DOTENV,
+        env_file_encoding="utf-8",
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+        hide_input_in_errors=True,
+    )
+
+    rules: Path | None = None
+    state: Path | None = None
+    log_level: Annotated[LogLevel, BeforeValidator(_lower)] = LogLevel.INFO
+    log_format: Annotated[LogFormat, BeforeValidator(_lower)] = LogFormat.TEXT
+    secrets_dir: Path | None = None
+    debug: bool = False
+
+    @property
+    def rules_path(self) -> Path:
+        """The rule file: as set, else ./rules.yaml if it exists, else the one in /etc."""
+        return self.rules or next((path for path in RULE_FILES if path.exists()), RULE_FILES[-1])
+
+    @property
+    def state_path(self) -> Path:
+        """The state file: as set, else in systemd's $STATE_DIRECTORY, else in the user's state folder."""
+        if self.state is not None:
+            return self.state
+        given = os.environ.get("STATE_DIRECTORY", "").partition(":")[0]
+        if given:
+            return Path(given) / "state.db"
+        home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+        return Path(home) / "job-watchdog" / "state.db"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedSettings:
+    """Settings, where `${NAME}` is looked up, and what to warn of."""
+
+    settings: Settings
+    names: Names
+    warnings: tuple[Problem, ...] = ()
+
+
+def load_settings(secret_options: Iterable[str] = ()) -> LoadedSettings:
+    """Read the settings.
+
+    Args:
+        secret_options: options of sources that come as JOB_WATCHDOG_<SOURCE>_<OPTION>.
+
+    Raises:
+        ConfigError: a value cannot be used; names the variable, never its value.
+    """
+    try:
+        settings = Settings()
+        strangers = _strangers(secret_options)
+    except ValidationError as error:
+        raise ConfigError([_problem(detail) for detail in error.errors(include_input=False)]) from None
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError([Problem(file=str(DOTENV), message=f"cannot be read: {reason}")]) from None
+    names = Names(os.environ, dotenv=[DOTENV], directories=_secrets_directories(settings))
+    return LoadedSettings(settings=settings, names=names, warnings=strangers)
+
+
+def _secrets_directories(settings: Settings) -> list[Path]:
+    systemd = os.environ.get("CREDENTIALS_DIRECTORY")
+    places = (settings.secrets_dir, Path(systemd) if systemd else None, CONTAINER_SECRETS)
+    return [place for place in places if place is not None]
+
+
+def _problem(detail: ErrorDetails) -> Problem:
+    variable = PREFIX + "_".join(map(str, detail["loc"])).upper()
+    message = detail["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    return Problem(file=ENVIRONMENT, message=f"{variable}: expected {message}")
+
+
+def _strangers(secret_options: Iterable[str]) -> tuple[Problem, ...]:
+    """Warn of variables that carry our prefix and mean nothing: a misspelt one would be silently ignored."""
+    known = [PREFIX + field.upper() for field in Settings.model_fields]
+    endings = tuple(f"_{option.upper()}" for option in secret_options)
+    written = {**dotenv_values(DOTENV, interpolate=False), **os.environ}
+    problems = []
+    for name in sorted(written):
+        if not name.startswith(PREFIX) or name in known or name.endswith(endings):
+            continue
+        similar = near(name, known)
+        hint = f"did you mean {similar}?" if similar else f"known: {', '.join(known)}"
+        problems.append(Problem(file=ENVIRONMENT, message=f"{name} means nothing", hint=hint, warning=True))
+    return tuple(problems)
