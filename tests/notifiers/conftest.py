@@ -24,7 +24,7 @@ from watchdog.notifiers import recorder
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # aiosmtpd, on import only
     from aiosmtpd.controller import Controller
-    from aiosmtpd.smtp import AuthResult
+    from aiosmtpd.smtp import SMTP, AuthResult
 
 
 @dataclass
@@ -169,8 +169,9 @@ def webhook() -> Iterator[Webhook]:
 
 
 @pytest.fixture
-def hosted(webhook: Webhook, monkeypatch: pytest.MonkeyPatch) -> Webhook:
-    """The webhook server, standing in for every host there is: requests are re-addressed below the recorder."""
+def hosted(webhook: Webhook) -> Iterator[Webhook]:
+    """The webhook server in the place of every host: requests are re-addressed below the recorder."""
+    recorder.uninstall()
     original = requests.adapters.HTTPAdapter.send
 
     @functools.wraps(original)
@@ -180,8 +181,10 @@ def hosted(webhook: Webhook, monkeypatch: pytest.MonkeyPatch) -> Webhook:
         here.url = urlunsplit(("http", f"127.0.0.1:{webhook.port}", parts.path, parts.query, ""))
         return original(adapter, here, *args, **kwargs)
 
-    monkeypatch.setattr(requests.adapters.HTTPAdapter, "send", send)
-    return webhook
+    requests.adapters.HTTPAdapter.send = send  # type: ignore[method-assign]
+    yield webhook
+    recorder.uninstall()
+    requests.adapters.HTTPAdapter.send = original  # type: ignore[method-assign]
 
 
 @pytest.fixture
@@ -221,6 +224,31 @@ class MailHandler:
         return answer
 
 
+class _ClosingSMTP(SMTP):  # type: ignore[misc]
+    """aiosmtpd leaves a connection half open when the client hangs up without QUIT; close it."""
+
+    def eof_received(self) -> bool:
+        super().eof_received()
+        return False
+
+
+class _MailController(Controller):  # type: ignore[misc]
+    """A controller that waits for its clients to be gone before it stops."""
+
+    def factory(self) -> SMTP:
+        server = _ClosingSMTP(self.handler, **self.SMTP_kwargs)
+        self.__dict__.setdefault("connections", []).append(server)
+        return server
+
+    def stop(self, no_assert: bool = False) -> None:
+        asyncio.run_coroutine_threadsafe(self._drain(), self.loop).result(10)
+        super().stop(no_assert)
+
+    async def _drain(self) -> None:
+        while any(server.transport is not None for server in self.__dict__.get("connections", ())):
+            await asyncio.sleep(0.001)
+
+
 @dataclass
 class Mail:
     """A running SMTP server."""
@@ -238,20 +266,18 @@ class Mail:
 
 @pytest.fixture
 def mail_server() -> Iterator[Callable[..., Mail]]:
-    """Start real SMTP servers; `password`: log-in is required, with it."""
+    """Start real SMTP servers; `password`: log-in is offered, and needs it."""
     with ExitStack() as stack:
 
         def start(*, password: str = "", **options: Any) -> Mail:
             def check(_server: Any, _session: Any, _envelope: Any, _mechanism: Any, data: Any) -> AuthResult:
-                return AuthResult(success=data.password == password.encode())
+                return AuthResult(success=data.password == password.encode(), handled=False)
 
             if password:
-                options |= {"authenticator": check, "auth_required": True, "auth_require_tls": False}
+                options |= {"authenticator": check, "auth_require_tls": False}
             handler = MailHandler()
-            controller = Controller(handler, hostname="127.0.0.1", port=_free_port(), **options)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # "requiring AUTH while not requiring TLS"
-                controller.start()
+            controller = _MailController(handler, hostname="127.0.0.1", port=_free_port(), **options)
+            controller.start()
             stack.callback(controller.stop)
             return Mail(handler, controller.port)
 

@@ -37,7 +37,7 @@ CONNECT_TIMEOUT = timedelta(seconds=10)
 READ_TIMEOUT = timedelta(seconds=20)  # Apprise's 4 s turn slow answers into repeats
 MAIL_TIMEOUT = timedelta(seconds=30)  # one value for connecting and each reply; greeting delays are common
 
-_LOGGERS = ("apprise", "oauthlib", "paho", "requests", "requests_oauthlib", "slixmpp", "smpplib", "urllib3")
+_TRANSPORT_LOGGERS = ("oauthlib", "paho", "requests", "requests_oauthlib", "slixmpp", "smpplib", "urllib3")
 _MAIL = frozenset({"mailto", "mailtos"})
 _ENFORCED: Mapping[str, object] = {
     "emojis": False,
@@ -78,7 +78,9 @@ class AppriseNotifier(ThreadedNotifier):
     ) -> None:
         hush_libraries()
         recorder.install()
-        redactor = Redactor(url_secrets(url, wide=True))
+        secrets = url_secrets(url, wide=True)
+        redactor = Redactor(secrets)
+        _masking.redactor = _masking.redactor.plus(secrets)
         try:
             service = _instantiate(_options(url), _asset(storage))
         except UnusableUrlError as error:
@@ -119,13 +121,37 @@ def inspect_url(url: str) -> tuple[str, ...]:
 
 
 def hush_libraries() -> None:
-    """Keep Apprise's and its transports' own log lines out of ours: they hold tokens and messages."""
-    for name in _LOGGERS:
-        logger = logging.getLogger(name)
-        logger.propagate = False
-        logger.setLevel(logging.WARNING)
-        if not any(isinstance(handler, logging.NullHandler) for handler in logger.handlers):
-            logger.addHandler(logging.NullHandler())
+    """Keep Apprise's and its transports' own log lines out of ours: they hold tokens and messages.
+
+    Apprise's warnings are still made, since results carry them, but masked before any handler sees them.
+    """
+    for name in _TRANSPORT_LOGGERS:
+        _silence(logging.getLogger(name), logging.CRITICAL)
+    logger = logging.getLogger("apprise")
+    _silence(logger, logging.WARNING)
+    if _masking not in logger.filters:
+        logger.addFilter(_masking)
+
+
+def _silence(logger: logging.Logger, level: int) -> None:
+    logger.propagate = False
+    logger.setLevel(level)
+    if not any(isinstance(handler, logging.NullHandler) for handler in logger.handlers):
+        logger.addHandler(logging.NullHandler())  # else the last-resort handler prints them
+
+
+class _Masking(logging.Filter):
+    """Masks the secrets of all channels in what a logger is about to hand out."""
+
+    redactor = Redactor()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = self.redactor.mask(hide_urls(record.getMessage())), None
+        record.exc_info = record.exc_text = record.stack_info = None
+        return True
+
+
+_masking = _Masking()
 
 
 class _Sender:
