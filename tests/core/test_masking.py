@@ -72,6 +72,7 @@ def test_secrets_are_masked_and_the_rest_stays(line: str, masked: str) -> None:
         "max_token=4096 pad_token=<pad> eos_token: </s> bos_token='[BOS]' token_id=50256",
         "tokenizer: meta-llama/Llama-2-7b num_tokens=41887744",
         "next token: international",
+        'loss_per_token = F.cross_entropy(logits.view(-1, 8), reduction="none")',
         "commit 3f2a1b9c8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a",
         "sha256 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
         "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",

@@ -33,6 +33,7 @@ _HARMLESS = frozenset(
     {"none", "null", "nil", "true", "false", "yes", "no", "on", "off", "empty", "unset", "redacted", "str"}
 )
 _NUMBER = re.compile(r"[-+]?[\d.,_%]+(?:e[-+]?\d+)?[kKmMbB%]?\Z")
+_PLAIN = re.compile(r"[A-Za-z0-9+/=_.~:*-]+\Z")
 _SHORTEST = {"key": 6, "variable": 4, "token": 8}
 
 
@@ -104,6 +105,8 @@ def _harmless(kind: str, whole: str, value: str) -> bool:
         return False
     if len(value) < _SHORTEST[kind] or _NUMBER.match(value.rstrip(",;)]}")):
         return True
+    if kind == "token" and not _PLAIN.match(value.rstrip(",;)]}")):
+        return True  # code, not a token
     wordy = not any(character.isdigit() for character in value)
     return kind == "token" and wordy and len(value) < 16
 
