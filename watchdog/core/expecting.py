@@ -8,12 +8,18 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from watchdog.core.alerts import Notice, NoticeKind
 from watchdog.core.labels import GPU, POD, Labels
 from watchdog.core.moments import Tick
+from watchdog.core.rules import Severity
 from watchdog.core.tasks import Seen, TaskState
 
 FORGET_AFTER = timedelta(hours=24)  # watched
 TAKEOVER = timedelta(minutes=10)  # how long after an old pod went a new one counts as its heir
+REASON_ENDED = "the task has ended"
+REASON_ATTEMPT = "another attempt began"
+REASON_REPLACED = "new pods took their place"
+REASON_FORGOTTEN = "not seen for 24 h of watching"
 
 
 def see_members(state: TaskState, seen: Mapping[Labels, datetime]) -> TaskState:
@@ -62,7 +68,12 @@ def retire(
         going = set(members)
     else:
         going |= _of_earlier_attempts(state, present)
-        going |= _replaced(state, present)
+        replaced, heirs = _takeovers(state, present)
+        going |= {labels for labels in members if labels.get(POD) in replaced}
+        members = {
+            labels: replace(member, heir=True) if labels.get(POD) in heirs else member
+            for labels, member in members.items()
+        }
     kept: list[Seen] = []
     for labels, member in members.items():
         missing = timedelta() if labels in present else member.missing + tick.elapsed
@@ -73,6 +84,29 @@ def retire(
     after = tuple(kept)
     gone = tuple(labels for labels in members if labels in going)
     return (state if after == state.expected else replace(state, expected=after)), gone
+
+
+def retired_notice(before: TaskState, gone: Collection[Labels]) -> Notice:
+    """Return the one quiet note about who is expected no more. before: the state given to `retire`."""
+    members = [member for member in before.expected if member.labels in gone]
+    started = before.attempt_started
+    if before.status.ended:
+        reason = REASON_ENDED
+    elif started is not None and all(member.last < started for member in members):
+        reason = REASON_ATTEMPT
+    elif all(member.missing >= TAKEOVER for member in members):
+        reason = REASON_FORGOTTEN
+    else:
+        reason = REASON_REPLACED
+    names = sorted({labels.get(POD, labels.get(GPU, "")) for labels in gone})
+    return Notice(
+        kind=NoticeKind.SET_RETIRED,
+        subject=before.task.key,
+        labels=before.task.identity,
+        severity=Severity.INFO,
+        params={"task": before.task.name, "reason": reason, "pods": ", ".join(names)},
+        lasting=False,
+    )
 
 
 def _pod_only(labels: Labels, pods: Collection[str]) -> tuple[tuple[str, str], ...]:
@@ -90,23 +124,29 @@ def _of_earlier_attempts(state: TaskState, present: Collection[Labels]) -> set[L
     }
 
 
-def _replaced(state: TaskState, present: Collection[Labels]) -> set[Labels]:
-    """Members of pods that went while as many new pods came."""
+def _takeovers(state: TaskState, present: Collection[Labels]) -> tuple[set[str], set[str]]:
+    """Return the pods that went, and the new pods that came in their place, as many of each."""
     first: dict[str, datetime] = {}
     last: dict[str, datetime] = {}
     here: set[str] = set()
+    spent: set[str] = set()
     for member in state.expected:
         pod = member.labels.get(POD, "")
-        if pod:
-            first[pod] = min(first.get(pod, member.first), member.first)
-            last[pod] = max(last.get(pod, member.last), member.last)
-            if member.labels in present:
-                here.add(pod)
-    heirs = sorted(here, key=lambda pod: first[pod])
+        if not pod:
+            continue
+        first[pod] = min(first.get(pod, member.first), member.first)
+        last[pod] = max(last.get(pod, member.last), member.last)
+        if member.labels in present:
+            here.add(pod)
+        if member.heir:
+            spent.add(pod)
+    free = sorted(here - spent, key=lambda pod: (first[pod], pod))
     replaced: set[str] = set()
-    for old in sorted(last.keys() - here, key=lambda pod: last[pod]):
-        heir = next((pod for pod in heirs if last[old] <= first[pod] <= last[old] + TAKEOVER), None)
+    heirs: set[str] = set()
+    for old in sorted(last.keys() - here, key=lambda pod: (last[pod], pod)):
+        heir = next((pod for pod in free if last[old] < first[pod] <= last[old] + TAKEOVER), None)
         if heir is not None:
-            heirs.remove(heir)
+            free.remove(heir)
+            heirs.add(heir)
             replaced.add(old)
-    return {member.labels for member in state.expected if member.labels.get(POD, "") in replaced}
+    return replaced, heirs

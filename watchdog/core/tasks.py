@@ -63,6 +63,7 @@ class Seen:
     first: datetime
     last: datetime
     missing: timedelta = timedelta()  # watched time without it, while its source answered
+    heir: bool = False  # its pod took over from one that retired; it does so once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,10 +41,10 @@ def observe_task(
         ),
         status=observation.status,
         status_text=observation.status_text,
-        reason=observation.reason,
+        reason=observation.reason or ("" if changed else state.reason),
         status_since=at if changed else state.status_since,
         watched_since=state.watched_since or at,
-        nodes={**state.nodes, **observation.nodes} if observation.nodes else state.nodes,
+        nodes={**after.nodes, **observation.nodes} if observation.nodes else after.nodes,
         restarts=state.restarts if observation.restarts is None else observation.restarts,
         misses=0 if listed else state.misses,
     )
@@ -76,7 +76,7 @@ def _attempt(state: TaskState, seen: TaskObservation, at: datetime, *, first: bo
         return replace(state, attempt_started=started)
     if seen.status is Status.RUNNING and state.status in (Status.QUEUED, Status.LOADING):
         return replace(state, attempt_started=at)
-    if seen.status is Status.QUEUED and state.status.counts_as_running and known is None:
+    if seen.status is Status.QUEUED and known is None and _has_run(state.status):
         # It ran before, though nobody said since when: running again will be another attempt.
         return replace(state, attempt_started=state.watched_since)
     return state
@@ -98,6 +98,10 @@ def _is_new_attempt(state: TaskState, seen: TaskObservation) -> bool:
         return known is not None and started != known
     # Back on the list with the same id and no later start, it had not vanished.
     return state.status is Status.PAUSED or (state.status.ended and state.status is not Status.VANISHED)
+
+
+def _has_run(status: Status) -> bool:
+    return status.ended or status in (Status.RUNNING, Status.PAUSED)
 
 
 def _other_id(state: TaskState, seen: TaskObservation) -> bool:
