@@ -114,7 +114,7 @@ def _path_secrets(path: str, wide: bool) -> Iterator[str]:
 
 
 def _is_hostname(host: str) -> bool:
-    return "." in host or host.lower() in _BENIGN_WORDS or host.startswith("[") or host.isdigit()
+    return "." in host or host.lower() in _BENIGN_WORDS or host.startswith("[")
 
 
 def _looks_random(text: str) -> bool:

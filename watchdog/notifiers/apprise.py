@@ -13,6 +13,8 @@ import sys
 import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -78,11 +80,10 @@ class AppriseNotifier(ThreadedNotifier):
     ) -> None:
         hush_libraries()
         recorder.install()
-        secrets = url_secrets(url, wide=True)
-        redactor = Redactor(secrets)
-        _masking.redactor = _masking.redactor.plus(secrets)
+        redactor = Redactor(url_secrets(url, wide=True))
         try:
-            service = _instantiate(_options(url), _asset(storage))
+            with _masked_by(redactor):
+                service = _instantiate(_options(url), _asset(storage))
         except UnusableUrlError as error:
             raise ConfigError([Problem(file=f"channel {name}", message=redactor.mask(str(error)))]) from None
         self.schema = str(service.schema)
@@ -112,9 +113,10 @@ def inspect_url(url: str) -> tuple[str, ...]:
     hush_libraries()
     redactor = Redactor(url_secrets(url, wide=True))
     try:
-        options = _options(url)
-        given = dict(options.get("qsd") or {})
-        service = _instantiate(options, _asset(None))
+        with _masked_by(redactor):
+            options = _options(url)
+            given = dict(options.get("qsd") or {})
+            service = _instantiate(options, _asset(None))
     except UnusableUrlError as error:
         return (redactor.mask(f"cannot be used: {error}"),)
     return tuple(map(redactor.mask, _remarks(service, given)))
@@ -140,18 +142,26 @@ def _silence(logger: logging.Logger, level: int) -> None:
         logger.addHandler(logging.NullHandler())  # else the last-resort handler prints them
 
 
-class _Masking(logging.Filter):
-    """Masks the secrets of all channels in what a logger is about to hand out."""
-
-    redactor = Redactor()
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        record.msg, record.args = self.redactor.mask(hide_urls(record.getMessage())), None
-        record.exc_info = record.exc_text = record.stack_info = None
-        return True
+_redactor: ContextVar[Redactor] = ContextVar("watchdog_channel_redactor")
 
 
-_masking = _Masking()
+@contextmanager
+def _masked_by(redactor: Redactor) -> Iterator[None]:
+    """Mask with this what Apprise logs in this context."""
+    token = _redactor.set(redactor)
+    try:
+        yield
+    finally:
+        _redactor.reset(token)
+
+
+def _masking(record: logging.LogRecord) -> bool:
+    """Mask what Apprise is about to log: some of its warnings quote URLs, tokens and all."""
+    text = hide_urls(record.getMessage())
+    redactor = _redactor.get(None)
+    record.msg, record.args = redactor.mask(text) if redactor else text, None
+    record.exc_info = record.exc_text = record.stack_info = None
+    return True
 
 
 class _Sender:
@@ -171,6 +181,10 @@ class _Sender:
         self._services: OrderedDict[str, apprise.NotifyBase] = OrderedDict()
 
     def __call__(self, message: Message) -> DeliveryResult:
+        with _masked_by(self._redactor):
+            return self._deliver(message)
+
+    def _deliver(self, message: Message) -> DeliveryResult:
         service = self._service(message.dedup or message.incident)
         result = DeliveryResult(answer=Answer.UNKNOWN)
         for stage in paging.stages(str(service.schema), message):
