@@ -110,7 +110,7 @@ class StandInCloud:
         await self._server.__aexit__(kind, error, trace)
 
     def _task(self, task: str) -> StagedTask:
-        return self.tasks[task] if task else next(iter(self.tasks.values()))
+        return self.tasks[task or next(iter(self.tasks), "")]
 
     async def handle(self, request: Request) -> Reply:
         """Answer one request, API or control."""

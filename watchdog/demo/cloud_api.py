@@ -238,6 +238,7 @@ def _bend(entry: dict[str, object], faults: Faults) -> None:
 def _logs(task: StagedTask, query: Mapping[str, str], faults: Faults, now: datetime) -> object:
     if "namespace" not in query:
         raise RefusedError(400, "namespace is required")
+    limit = _integer(query, "limit", 100)
     start, end = _integer(query, "startTime", 0), _integer(query, "endTime", 1 << 62)
     if end <= start:
         raise RefusedError(400, "endTime must be later than startTime")
@@ -251,7 +252,6 @@ def _logs(task: StagedTask, query: Mapping[str, str], faults: Faults, now: datet
     ]
     if query.get("direction", "backward") != "forward":
         rows.reverse()
-    limit = _integer(query, "limit", 100)
     return _bent_rows(rows[:limit], limit, faults)
 
 
