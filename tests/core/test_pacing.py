@@ -17,6 +17,14 @@ def test_a_late_poll_is_not_caught_up() -> None:
     assert pace.answered(timedelta(minutes=9)).due == timedelta(minutes=10)
 
 
+def test_polls_return_to_their_grid_after_an_outage() -> None:
+    origin = timedelta(seconds=7)
+    pace = Pace(poll=MINUTE, due=origin, origin=origin)
+    for _ in range(5):
+        pace = pace.failed(pace.due, jitter=0.3)
+    assert pace.answered(timedelta(minutes=9, seconds=40)).due == timedelta(minutes=10, seconds=7)
+
+
 def test_three_failures_come_at_the_normal_pace_then_the_wait_doubles_to_a_quarter_hour() -> None:
     pace, now, waits = Pace(poll=MINUTE), timedelta(), []
     for _ in range(12):

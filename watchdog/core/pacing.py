@@ -13,16 +13,17 @@ PATIENT_FAILURES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """When a query is due next, on the monotonic clock."""
+    """When a query is due next, on the monotonic clock. origin: where the grid of its polls begins."""
 
     poll: timedelta
     due: timedelta = timedelta()
     failures: int = 0
+    origin: timedelta = timedelta()
 
     def answered(self, now: timedelta) -> "Pace":
-        """After a healthy answer: the next poll, on the grid if that is still ahead."""
-        due = self.due + self.poll
-        return replace(self, due=due if now < due <= now + self.poll else now + self.poll, failures=0)
+        """After a healthy answer: the next poll on the grid, also after waits that left it."""
+        passed = (now - self.origin) // self.poll
+        return replace(self, due=self.origin + (passed + 1) * self.poll, failures=0)
 
     def failed(self, now: timedelta, jitter: float, retry_after: timedelta | None = None) -> "Pace":
         """After a failure. `jitter` in [0, 1) takes up to half of a doubled wait away."""

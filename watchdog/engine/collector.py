@@ -58,6 +58,7 @@ class Collector:
     _paces: dict[str, Pace] = field(default_factory=dict)
     _asking: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _began: dict[str, timedelta] = field(default_factory=dict)
+    _grid: timedelta | None = None
 
     async def run(self) -> None:
         """Poll for ever. Ends only by cancellation."""
@@ -101,7 +102,13 @@ class Collector:
         return min([*waiting, now + self.poll])
 
     def _pace(self, name: str, now: timedelta) -> Pace:
-        return self._paces.setdefault(name, Pace(poll=self.poll, due=now))
+        return self._paces.setdefault(name, Pace(poll=self.poll, due=now, origin=self._origin(now)))
+
+    def _origin(self, now: timedelta) -> timedelta:
+        """Where the grid of polls begins: with the first question, which is where slots begin too."""
+        if self._grid is None:
+            self._grid = now
+        return self._grid
 
     def _start(self, name: str, question: Callable[[], Awaitable[None]]) -> None:
         task = asyncio.ensure_future(question())

@@ -2,7 +2,7 @@
 
 import string
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from watchdog.core.alerts import CloseReason, Incident
 from watchdog.core.labels import SOURCE, TASK_NAME
@@ -54,7 +54,8 @@ def notice_lines(notification: Notification, voice: Voice) -> list[str]:
         if incident.event:
             lines.append(words.notice_happened.format(**fields))
         elif not said:
-            lines.append(words.notice_since.format(**fields))
+            just_begun = notification.decided_at - incident.since < timedelta(seconds=1)
+            lines.append((words.since_now if just_begun else words.notice_since).format(**fields))
     return lines
 
 
