@@ -132,6 +132,11 @@ def test_several_tasks_of_many_are_one_message_that_names_them() -> None:
     assert play.said[1:] == [(29, "sees", "alaya/metrics/some")]
 
 
+def test_most_tasks_of_a_source_are_the_source() -> None:
+    play = Play(10).minutes(3).minutes(5, [key(n) for n in range(6)])
+    assert [subject for _, _, subject in play.said] == ["alaya/metrics"]
+
+
 def test_a_forbidden_task_does_not_hide_the_outage_of_its_source() -> None:
     play = Play(10).minutes(3).minutes(60, [key(0)], Failure.FORBIDDEN)
     play.minutes(10, play.keys)

@@ -174,6 +174,12 @@ def test_the_cause_leads_500_consequences() -> None:  # D14
     assert evidence.more_lines == 512 - LINES_SHOWN
 
 
+def test_lines_lead_by_their_own_time_not_by_when_the_run_of_them_ended() -> None:
+    play = Play()
+    play.slot(0, seen("effect", 20), seen("cause", 50, lines=[line("cause", 10), line("cause again", 50)]))
+    assert texts(play.incident.first)[0] == "cause"
+
+
 def test_the_cause_still_leads_an_update() -> None:
     play = Play()
     play.slot(0, seen("cause", 0))
@@ -206,7 +212,8 @@ def test_context_shared_by_two_hits_is_shown_once() -> None:
     play = Play()
     shared = [line("a", 0), line("between", 1, matched=False), line("b", 2)]
     first = [shared[0], shared[1], line("b", 2, matched=False)]
-    play.slot(0, seen("x", 0, lines=first), seen("y", 2, lines=shared[1:]))
+    second = [line("a", 0, matched=False), *shared[1:]]
+    play.slot(0, seen("x", 0, lines=first), seen("y", 2, lines=second))
     assert [(one.text, one.matched) for one in play.incident.first.lines] == [
         ("a", True),
         ("between", False),

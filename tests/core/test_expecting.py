@@ -154,6 +154,12 @@ def test_a_gpu_without_its_pod_is_the_one_of_that_name() -> None:  # B7
     assert play.gone == []
 
 
+def test_a_pod_is_there_as_long_as_any_of_its_gpus_is() -> None:
+    play = Play().minutes(3, [pod(0), gpu(0), gpu(1)]).minutes(30, [gpu(0)], step=timedelta(hours=1))
+    assert play.gone == [(26, {gpu(1)})]
+    assert play.expected == {pod(0), gpu(0)}
+
+
 def test_labels_that_name_no_member_are_ignored() -> None:
     state = TaskState(task=TASK)
     assert see_members(state, {TASK.identity: T0}) is state
