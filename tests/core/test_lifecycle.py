@@ -16,7 +16,7 @@ from watchdog.core.labels import Labels
 from watchdog.core.lifecycle import Gate, advance, gate
 from watchdog.core.moments import Moment, Tick
 from watchdog.core.outcomes import Evaluation, Evidence, Outcome
-from watchdog.core.rules import Level, OnNoData, Rule, Severity
+from watchdog.core.rules import Level, OnNoData, Rule, Selector, Severity
 from watchdog.core.tasks import Status, Task, TaskState
 
 T0 = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
@@ -670,6 +670,16 @@ def test_forgetting_a_pod_ends_what_was_said_of_it_only() -> None:
     assert list(play.book.known("low")) == [pods[1]]
     play.take(forget(play.book, TASK.key, [Labels.of(pod="p1")], play.at))
     assert play.closed[0].close_reason is CloseReason.FORGOTTEN
+    assert play.book == Book()
+
+
+def test_a_select_that_leaves_a_task_out_ends_what_the_rule_said_of_it() -> None:
+    play = Play(NOW).slots("T")
+    play.rule = replace(NOW, select=Selector(patterns=(("name", "llam*"),)))
+    assert play.slots("T").told == [(0, OPENED)]
+    play.rule = replace(NOW, select=Selector(patterns=(("name", "other"),)))
+    play.slot()
+    assert play.closed[0].close_reason is CloseReason.RULE_REMOVED
     assert play.book == Book()
 
 

@@ -38,12 +38,22 @@ class Gate(StrEnum):
     STILL = "still"  # `while` or `after_start`: everything stays as it is
     ENDED = "ended"
     UNWATCHED = "unwatched"
+    FOREIGN = "foreign"  # an edited `select` does not take it any more
+
+
+_SHUT = {
+    Gate.ENDED: CloseReason.TASK_ENDED,
+    Gate.UNWATCHED: CloseReason.UNWATCHED,
+    Gate.FOREIGN: CloseReason.RULE_REMOVED,
+}
 
 
 def gate(rule: Rule, state: TaskState | None, at: datetime) -> Gate:
     """Say whether a rule may judge a task. A rule without `while_status` also judges ended tasks."""
     if state is None:
         return Gate.UNWATCHED
+    if rule.select.patterns and not rule.applies(state.task):
+        return Gate.FOREIGN
     wanted = rule.while_status
     if wanted is not None and state.status not in wanted:
         if state.status.ended:
@@ -153,10 +163,9 @@ def _advance_known(slot: _Slot, alert: Alert, sight: _Sight, door: Gate, draft: 
     if door is Gate.STILL:
         sight = _Sight(Outcome.ERROR)
     elif door is not Gate.OPEN:
-        reason = CloseReason.TASK_ENDED if door is Gate.ENDED else CloseReason.UNWATCHED
         draft.dropped.append(alert)
         if alert.phase is Phase.FIRING:
-            draft.of(alert.labels).left[alert.labels] = (alert, reason, -1)
+            draft.of(alert.labels).left[alert.labels] = (alert, _SHUT[door], -1)
         return
     if alert.phase is Phase.PENDING:
         after = _pending(slot, alert, sight)
