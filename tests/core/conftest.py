@@ -80,6 +80,7 @@ class Lab:
     ) -> None:
         """Take in points of one series, as if answered at the last of them (or at `when`)."""
         at_ns = self.ns(max(minutes) if when is None else when)
+        self.store.keep("src", metric, timedelta(hours=6))
         self.store.intake("src", metric, [self.series(minutes, values, key, **more)], at_ns)
 
     def stream(

@@ -27,7 +27,10 @@ def points(labels, minutes, values):
 
 def stored(store, labels=ONE, metric="gpu"):
     own = store.points("s", metric, labels)
-    return [(round((t - BASE) / MINUTE, 3), v) for t, v in zip(own.times.tolist(), own.values.tolist(), strict=True)]
+    return [
+        (round((t - BASE) / MINUTE, 3), v)
+        for t, v in zip(own.times.tolist(), own.values.tolist(), strict=True)
+    ]
 
 
 def take(store, *series, at=0.0, metric="gpu"):

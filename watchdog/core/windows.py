@@ -197,20 +197,27 @@ def _quantile(q: float) -> Reduction:
     return fold
 
 
+def _total(cells: Floats) -> Floats:
+    """Sum one by one: unlike `sum`, the last bit does not depend on how many zeros follow."""
+    total: Floats = np.cumsum(cells, axis=2)[..., -1]
+    return total
+
+
+def _centred(cells: Floats, inside: Bools, count: Ints) -> Floats:
+    mean = _total(np.where(inside, cells, 0.0)) / count
+    return np.where(inside, cells - mean[..., None], 0.0)
+
+
 def _stddev(values: Floats, _hours: Floats, inside: Bools, count: Ints) -> Floats:
-    mean = np.where(inside, values, 0.0).sum(axis=2) / count
-    apart = np.where(inside, values - mean[..., None], 0.0)
-    spread: Floats = np.sqrt((apart * apart).sum(axis=2) / count)
+    apart = _centred(values, inside, count)
+    spread: Floats = np.sqrt(_total(apart * apart) / count)
     return spread
 
 
 def _slope(values: Floats, hours: Floats, inside: Bools, count: Ints) -> Floats:
-    x = np.where(inside, hours, 0.0)
-    x = np.where(inside, x - (x.sum(axis=2) / count)[..., None], 0.0)
-    y = np.where(inside, values, 0.0)
-    y = np.where(inside, y - (y.sum(axis=2) / count)[..., None], 0.0)
-    squares = (x * x).sum(axis=2)
-    return np.where(squares > 0, (x * y).sum(axis=2) / squares, np.nan)
+    x, y = _centred(hours, inside, count), _centred(values, inside, count)
+    squares = _total(x * x)
+    return np.where(squares > 0, _total(x * y) / squares, np.nan)
 
 
 _GATHERED: dict[Aggregate, Reduction] = {
