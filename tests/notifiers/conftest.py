@@ -181,7 +181,7 @@ def hosted(webhook: Webhook) -> Iterator[Webhook]:
         here.url = urlunsplit(("http", f"127.0.0.1:{webhook.port}", parts.path, parts.query, ""))
         return original(adapter, here, *args, **kwargs)
 
-    requests.adapters.HTTPAdapter.send = send  # type: ignore[method-assign]
+    requests.adapters.HTTPAdapter.send = send  # type: ignore[method-assign,assignment]
     yield webhook
     recorder.uninstall()
     requests.adapters.HTTPAdapter.send = original  # type: ignore[method-assign]
@@ -224,7 +224,7 @@ class MailHandler:
         return answer
 
 
-class _ClosingSMTP(SMTP):  # type: ignore[misc]
+class _ClosingSMTP(SMTP):
     """aiosmtpd leaves a connection half open when the client hangs up without QUIT; close it."""
 
     def eof_received(self) -> bool:
@@ -232,7 +232,7 @@ class _ClosingSMTP(SMTP):  # type: ignore[misc]
         return False
 
 
-class _MailController(Controller):  # type: ignore[misc]
+class _MailController(Controller):
     """A controller that waits for its clients to be gone before it stops."""
 
     def factory(self) -> SMTP:

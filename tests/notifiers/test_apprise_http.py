@@ -1,6 +1,7 @@
 """Apprise's own plugins against a server that misbehaves as the real services do."""
 
 import json
+import socket
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -294,3 +295,59 @@ async def test_plain_text_where_tls_is_expected_is_named(send: Send, webhook: An
 
     assert result.answer is Answer.RETRY
     assert "TLS handshake failed" in result.detail
+
+
+async def test_only_so_many_open_pages_are_kept_ready(
+    send: Send, hosted: Any, reply: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("watchdog.notifiers.apprise._KEPT_SERVICES", 2)
+    hosted.plays(reply(202, _text(status="success")))
+
+    for incident in ("a", "b", "c", "a"):
+        assert (await send(PAGERDUTY, dedup=incident)).answer is Answer.OK
+
+    assert [seen.json["dedup_key"] for seen in hosted.seen] == ["a", "b", "c", "a"]
+
+
+async def test_without_a_key_the_incidents_id_is_the_key(send: Send, hosted: Any, reply: Any) -> None:
+    hosted.plays(reply(202, _text(status="success")))
+
+    await send(PAGERDUTY, dedup="")
+
+    assert hosted.seen[0].json["dedup_key"] == "k3x9q2mf"
+
+
+async def test_a_crash_inside_apprise_is_an_answer(send: Send, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(*_args: object, **_options: object) -> None:
+        raise RuntimeError("https://hooks.example/T0ken987654321 is odd")
+
+    monkeypatch.setattr("apprise.Apprise.notify", crash)
+
+    result = await send("jsons://hooks.example/T0ken987654321")
+
+    assert result.answer is Answer.RETRY
+    assert result.detail == "nothing was sent: RuntimeError: https://hooks.example/… is odd"
+
+
+async def test_a_transport_that_gives_no_answer_is_believed(send: Send) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.settimeout(10)
+
+        result = await send(f"rsyslog://127.0.0.1:{listener.getsockname()[1]}/local7")
+
+        assert result.answer is Answer.OK
+        assert "56 of 64 GPUs" in listener.recv(4096).decode()
+
+
+async def test_one_service_object_serves_a_channel_with_state(send: Send, webhook: Any, reply: Any) -> None:
+    """Matrix logs in once, not once a message."""
+    webhook.plays(
+        reply(200, _text(access_token="t", home_server="h", user_id="@u:h", room_id="!r:h", event_id="$1"))
+    )
+    url = f"matrix://u:hunter22@127.0.0.1:{webhook.port}/!room:h?mode=off"
+
+    first, second = await send(url), await send(url)
+
+    assert (first.answer, second.answer) == (Answer.OK, Answer.OK), (first, second)
+    assert sum("/login" in seen.path for seen in webhook.seen if seen.method == "POST") == 1

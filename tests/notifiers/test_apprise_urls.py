@@ -1,6 +1,7 @@
 """What `check` says about a channel's URL: errors, warnings, and no secret."""
 
 import pytest
+from apprise.manager_plugins import NotificationManager
 
 from watchdog.notifiers.apprise import inspect_url
 
@@ -90,3 +91,18 @@ def test_plain_http_is_warned_of() -> None:
     (remark,) = inspect_url("pushdeer://PDU1234TABCDEFGHIJKLMNOP")
 
     assert "pushdeers://" in remark
+
+
+def test_a_service_of_another_system_says_so() -> None:
+    (remark,) = inspect_url("windows://")
+
+    assert remark.startswith("cannot be used: windows:// needs something that this system does not have")
+
+
+def test_every_service_can_be_asked_about() -> None:
+    manager = NotificationManager()  # type: ignore[no-untyped-call]
+    inspect_url("json://x")
+
+    for schema in manager.schemas():  # type: ignore[no-untyped-call]
+        for rest in ("", "x", f"u:p@h.example/{TOKEN}?a=b"):
+            assert not [remark for remark in inspect_url(f"{schema}://{rest}") if TOKEN in remark]

@@ -56,7 +56,7 @@ def test_the_detail_names_host_status_and_reason() -> None:
     ],
 )
 def test_retry_after_is_obeyed(headers: dict[str, str], body: str, seconds: float | None) -> None:
-    result = judge_exchange("discord", _exchange(429, body, **headers), NOW)
+    result = judge_exchange("discord", _exchange(429, body, None, **headers), NOW)
 
     assert result.answer is Answer.RETRY
     assert result.retry_after == (None if seconds is None else timedelta(seconds=seconds))

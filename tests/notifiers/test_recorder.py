@@ -3,6 +3,7 @@
 import contextlib
 import contextvars
 import smtplib
+import ssl
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -10,9 +11,18 @@ from typing import Any
 import pytest
 import requests
 import requests.adapters
+import urllib3
 
 from watchdog.notifiers import recorder
 from watchdog.notifiers.exchanges import Fault, HttpExchange, SmtpStep
+
+FAKE_POOL = urllib3.HTTPConnectionPool("hooks.example")
+
+
+def _expired_certificate() -> ssl.SSLCertVerificationError:
+    error = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    error.verify_message = "certificate has expired"
+    return error
 
 
 def _post(url: str, **options: Any) -> requests.Response:
@@ -92,6 +102,64 @@ def test_outside_a_recording_nothing_is_kept(webhook: Any) -> None:
     _post(webhook.url("http"))
 
     assert tape.exchanges == []
+
+
+@pytest.mark.parametrize(
+    ("error", "fault", "detail"),
+    [
+        (
+            requests.exceptions.SSLError(
+                urllib3.exceptions.MaxRetryError(
+                    FAKE_POOL, "/secret", urllib3.exceptions.SSLError(_expired_certificate())
+                )
+            ),
+            Fault.TLS,
+            "certificate has expired",
+        ),
+        (requests.exceptions.ConnectTimeout("/secret"), Fault.CONNECT_TIMEOUT, ""),
+        (requests.exceptions.ProxyError("/secret"), Fault.PROXY, ""),
+        (requests.exceptions.InvalidHeader("/secret"), Fault.OTHER, ""),
+    ],
+    ids=["certificate", "connect", "proxy", "other"],
+)
+def test_failures_are_named_without_the_url(
+    error: Exception, fault: Fault, detail: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_args: object, **_options: object) -> requests.Response:
+        raise error
+
+    recorder.uninstall()
+    monkeypatch.setattr(requests.adapters.HTTPAdapter, "send", fail)
+    recorder.install()
+
+    with recorder.recording() as tape, pytest.raises(requests.RequestException):
+        _post("https://hooks.example/secret")
+    recorder.uninstall()
+
+    (seen,) = tape.exchanges
+    assert isinstance(seen, HttpExchange)
+    assert (seen.host, seen.fault, seen.detail) == ("hooks.example", fault, detail)
+    assert "secret" not in repr(seen)
+
+
+def test_a_proxy_that_is_down_is_told_apart(closed_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder.install()
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{closed_port}")
+
+    with recorder.recording() as tape, pytest.raises(requests.exceptions.ProxyError):
+        _post("http://hooks.example/x")
+
+    assert tape.exchanges[0].fault is Fault.PROXY
+
+
+def test_mail_outside_a_recording_is_untouched(mail_server: Callable[..., Any]) -> None:
+    recorder.install()
+    server = mail_server()
+
+    with smtplib.SMTP("127.0.0.1", server.port, timeout=5) as client:
+        client.sendmail("a@example.test", ["b@example.test"], "Subject: s\n\ntext")
+
+    assert len(server.handler.mails) == 1
 
 
 def test_threads_do_not_see_each_others_traffic(webhook: Any, reply: Any) -> None:

@@ -38,6 +38,10 @@ def test_an_unusable_url_is_a_configuration_error_that_names_the_channel(clock: 
         build_notifier(_spec("slak://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ"), clock)
 
 
+def test_what_check_says_comes_from_the_same_place() -> None:
+    assert inspect_channel("slak://x")[0].startswith("cannot be used")
+
+
 def test_a_console_needs_no_apprise() -> None:
     code = (
         "import sys\n"

@@ -86,10 +86,11 @@ def _smtp(
     *steps: tuple[str, int] | tuple[str, int, str] | tuple[str, Fault], claimed: bool = True
 ) -> DeliveryResult:
     made = []
-    for verb, outcome, *text in steps:
-        words = {"text": text[0]} if text else {}
-        seen = {"fault": outcome} if isinstance(outcome, Fault) else {"code": outcome}
-        made.append(SmtpStep(verb=verb, host="mail.example", **seen, **words))
+    for verb, outcome, *words in steps:
+        fault = outcome if isinstance(outcome, Fault) else None
+        code = outcome if isinstance(outcome, int) else 0
+        text = str(words[0]) if words else ""
+        made.append(SmtpStep(verb=verb, host="mail.example", code=code, text=text, fault=fault))
     return _judge(*made, schema="mailto", claimed=claimed)
 
 

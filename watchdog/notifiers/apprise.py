@@ -389,7 +389,8 @@ def _requirements(plugin: type[apprise.NotifyBase]) -> str:
     packages = [required] if isinstance(required, str) else list(required)
     if packages:
         return f"the Python package {' and '.join(map(str, packages))}"
-    return "something that this system does not have"
+    details = str(plugin.requirements.get("details") or "").strip().rstrip(".")
+    return f"something that this system does not have{': ' if details else ''}{details}"
 
 
 def _reason(error: Exception, schema: str) -> str:
