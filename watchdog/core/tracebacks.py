@@ -37,6 +37,7 @@ class Block:
     key: Key
     lines: tuple[int, ...]
     finals: tuple[int, ...]  # its exception lines, the one that counts last
+    chained: bool = False  # the exceptions caused one another
     carried: bool = False  # it began in an earlier call
     open: bool = False  # its exception line has not come yet
 
@@ -44,6 +45,11 @@ class Block:
     def final(self) -> int | None:
         """The line that names the exception which reached the top."""
         return self.finals[-1] if self.finals else None
+
+    @property
+    def told(self) -> tuple[int, ...]:
+        """The exception lines to tell: of a chain only the last, of interleaved ranks each."""
+        return self.finals[-1:] if self.chained else self.finals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +112,8 @@ class _Draft:
     lines: list[int] = field(default_factory=list)
     finals: list[int] = field(default_factory=list)
     foreign: int = 0  # lines of the same writer since the last one of the block
-    chained: bool = False
+    chained: bool = False  # its next traceback is caused by this one
+    was_chained: bool = False
     time_ns: int = 0
     carried: bool = False
 
@@ -122,7 +129,7 @@ class _Draft:
             self.depth += 1
             self.chained = False
         elif body.lstrip().startswith(_CHAIN):
-            self.chained = True
+            self.chained = self.was_chained = True
         elif self.depth and self._is_final(body.lstrip(" |") if grouped else body):
             self.depth -= 1
             self.finals.append(number)
@@ -145,6 +152,7 @@ class _Draft:
             key=self.key,
             lines=tuple(self.lines),
             finals=tuple(self.finals),
+            chained=self.was_chained,
             carried=self.carried,
             open=still_open,
         )
