@@ -8,7 +8,7 @@ import asyncio
 import logging
 import random
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -16,14 +16,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from watchdog.clock import SystemClock
-from watchdog.config.build import Knowledge, Loaded, load
+from watchdog.config.build import Loaded
+from watchdog.config.settings import LoadedSettings
+from watchdog.core.conditions.kinds import Capability
 from watchdog.core.notifications import Answer, DeliveryResult, Message, MessageKind
 from watchdog.core.rules import Severity
-from watchdog.core.ruleset import ChannelSpec, Ruleset, Secret, SourceSpec
+from watchdog.core.ruleset import ChannelSpec, Ruleset, Secret
 from watchdog.engine.engine import Engine, Parts
 from watchdog.engine.looks import renderer
-from watchdog.errors import SourceError
-from watchdog.notifiers.registry import build_notifier, is_console
+from watchdog.notifiers.registry import build_notifier
 from watchdog.ports import Clock, Notifier, Source, Store
 from watchdog.sources.registry import SOURCE_KINDS
 from watchdog.store.memory import MemoryState
@@ -39,29 +40,9 @@ CONSOLE = ChannelSpec(name="console", url=Secret("console://"))
 STOP_PATIENCE = timedelta(seconds=3)
 
 
-def knowledge() -> Knowledge:
-    """What a rule file is checked against: this program's own engines and adapters."""
-    return Knowledge(engine=Re2Engine(), kinds=SOURCE_KINDS, inspect_url=_inspect_url)
-
-
-def load_rules(path: Path, env: Mapping[str, str]) -> Loaded:
-    """Load a rule file; without channels, messages go to the terminal.
-
-    Raises:
-        ConfigError: with everything that is wrong with it.
-    """
-    loaded = load(path, env=env, knowledge=knowledge())
-    if loaded.ruleset.channels:
-        return loaded
-    return replace(loaded, ruleset=replace(loaded.ruleset, channels=(CONSOLE,)))
-
-
-def _inspect_url(url: str) -> tuple[str, ...]:
-    if is_console(url):
-        return ()
-    from watchdog.notifiers.apprise import inspect_url
-
-    return tuple(inspect_url(url))
+def audible(ruleset: Ruleset) -> Ruleset:
+    """Return the ruleset; without channels, messages go to the terminal."""
+    return ruleset if ruleset.channels else replace(ruleset, channels=(CONSOLE,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +96,7 @@ async def run(ruleset: Ruleset, state: Path, *, on_start: Callable[[Engine], Non
         store.close()
         raise
     thread = StoreThread()
-    engine = _engine(ruleset, outside, store, clock, thread)
+    engine = build_engine(ruleset, outside, store, clock, thread)
     on_start(engine)
     try:
         await _until_told(engine)
@@ -123,7 +104,10 @@ async def run(ruleset: Ruleset, state: Path, *, on_start: Callable[[Engine], Non
         thread.close()
 
 
-def _engine(ruleset: Ruleset, outside: Outside, store: Store, clock: Clock, thread: StoreThread) -> Engine:
+def build_engine(
+    ruleset: Ruleset, outside: Outside, store: Store, clock: Clock, thread: StoreThread
+) -> Engine:
+    """Build an engine over these adapters, with this program's own patterns and templates."""
     return Engine(
         parts=Parts(
             ruleset=ruleset,
@@ -158,7 +142,7 @@ async def evaluate_once(ruleset: Ruleset) -> Engine:
     clock = SystemClock()
     outside = build_outside(replace(ruleset, channels=()), clock)
     thread = StoreThread()
-    engine = _engine(replace(ruleset, channels=()), outside, MemoryState().open(), clock, thread)
+    engine = build_engine(replace(ruleset, channels=()), outside, MemoryState().open(), clock, thread)
     try:
         await engine.resume()
         await engine.slot(clock.monotonic())
@@ -169,39 +153,61 @@ async def evaluate_once(ruleset: Ruleset) -> Engine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeResult:
-    """What one source or channel answered."""
+class ProbeAnswer:
+    """What asking one source or channel gave. `subject`: "source alaya: metrics", "channel team"."""
 
-    what: str  # "source alaya", "channel team"
+    subject: str
     ok: bool
-    answer: str
+    detail: str
 
 
-async def probe(ruleset: Ruleset) -> tuple[ProbeResult, ...]:
-    """Ask every source for what it knows, and send every channel a test message."""
+async def probe(loaded: Loaded, settings: LoadedSettings) -> tuple[ProbeAnswer, ...]:
+    """Ask every source for all that the rules need, and send every channel a test message."""
+    del settings  # the state is not touched
     clock = SystemClock()
-    outside = build_outside(ruleset, clock)
-    sources = [_probe_source(spec, outside.sources[spec.name]) for spec in ruleset.sources]
-    channels = [_probe_channel(spec, outside.notifiers[spec.name]) for spec in ruleset.channels]
-    results = await asyncio.gather(*sources, *channels)
-    await asyncio.gather(*(source.close() for source in outside.sources.values()))
-    await asyncio.gather(*(notifier.close() for notifier in outside.notifiers.values()))
-    return tuple(results)
+    ruleset = audible(loaded.ruleset)
+    notifiers = [build_notifier(spec, clock) for spec in ruleset.channels]
+    engine, results = await asyncio.gather(
+        evaluate_once(ruleset), asyncio.gather(*(notifier.send(TEST_MESSAGE) for notifier in notifiers))
+    )
+    await asyncio.gather(*(notifier.close() for notifier in notifiers))
+    channels = (
+        ProbeAnswer(subject=f"channel {notifier.name}", ok=result.answer is Answer.OK, detail=_said(result))
+        for notifier, result in zip(notifiers, results, strict=True)
+    )
+    return (*_source_answers(engine), *channels)
 
 
-async def _probe_source(spec: SourceSpec, source: Source) -> ProbeResult:
-    what = f"source {spec.name}"
-    try:
-        listing = await source.list_tasks()
-    except SourceError as error:
-        return ProbeResult(what=what, ok=False, answer=str(error))
-    more = "" if listing.complete else ", the list may be incomplete"
-    return ProbeResult(what=what, ok=True, answer=f"{len(listing.tasks)} tasks in the list{more}")
-
-
-async def _probe_channel(spec: ChannelSpec, notifier: Notifier) -> ProbeResult:
-    result = await notifier.send(TEST_MESSAGE)
-    return ProbeResult(what=f"channel {spec.name}", ok=result.answer is Answer.OK, answer=_said(result))
+def _source_answers(engine: Engine) -> Iterator[ProbeAnswer]:
+    """What each source said to each kind of question, and which rules will wait for data in vain."""
+    world = engine.world
+    for name, source in world.sources.items():
+        prefixes = sorted(set(getattr(source, "prefixes", {}).values()))
+        where = f" (under {', '.join(prefixes)})" if prefixes else ""
+        for capability in Capability:
+            states = [
+                s
+                for s in world.health.states.values()
+                if (s.key.source, s.key.capability) == (name, capability)
+            ]
+            failed = [state for state in states if state.failures]
+            if not states:
+                continue
+            detail = f"{len(states)} of {len(states)} questions answered{where}"
+            if failed:
+                one = failed[0]
+                about = f"{one.key.task}: " if one.key.task else ""
+                said = ": ".join(filter(None, (str(one.failure), one.detail)))
+                detail = f"{len(failed)} of {len(states)} questions failed; {about}{said}"
+            yield ProbeAnswer(subject=f"source {name}: {capability}", ok=not failed, detail=detail)
+    if not world.states and world.ruleset.watch:
+        yield ProbeAnswer(subject="watch", ok=False, detail="no task was found that fits")
+    for rule, task in engine.runner.selfwatch.uncovered(engine.runner.evaluations):
+        yield ProbeAnswer(
+            subject=f"rule {rule} on {task}",
+            ok=False,
+            detail="too few points cover its window (step too coarse, retention too short, or just started)",
+        )
 
 
 TEST_MESSAGE = Message(

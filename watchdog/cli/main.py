@@ -23,7 +23,13 @@ class Verb(NamedTuple):
 
 
 VERBS = {
+    "run": Verb("watchdog.cli.run:run", "Watch until stopped: the daemon."),
+    "once": Verb("watchdog.cli.once:once", "Ask and judge everything once, as a table."),
     "check": Verb("watchdog.cli.check:check", "Check a rule file: every problem at once."),
+    "test": Verb("watchdog.cli.scenarios:scenarios", "Play scenario files in virtual time."),
+    "demo": Verb(
+        "watchdog.cli.demo:demo", "Watch a training run of the stand-in cloud, without any account."
+    ),
     "schema": Verb("watchdog.cli.schema:schema", "Print the JSON Schema of the rule file, for editors."),
     "version": Verb("watchdog.cli.version:version", "Print the version, for bug reports."),
 }

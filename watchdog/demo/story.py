@@ -48,41 +48,74 @@ def _traceback(at: float, pod: str) -> tuple[Line, ...]:
 def _burst(start: float, end: float, pods: tuple[str, ...]) -> tuple[Line, ...]:
     text = "[rank{rank}] ERROR collective timed out: WorkNCCL(SeqNum=48213, OpType=ALLREDUCE) ran for {ms} ms"
     return tuple(
-        Line(start + half / 2 + rank / 50, pod, text.format(rank=rank, ms=600_000 + 500 * half))
-        for half in range(int(2 * (end - start)))
+        Line(start + 10 * number + rank / 50, pod, text.format(rank=rank, ms=600_000 + 10_000 * number))
+        for number in range(int((end - start) / 10))
         for rank, pod in enumerate(pods)
     )
 
 
 def demo() -> Play:
-    """A run that is healthy, loses a pod to NCCL, idles, restarts, fills its VRAM, recovers and ends."""
+    """A run that is healthy, loses a pod to NCCL, idles, restarts, fills its VRAM, has a slow pod and ends.
+
+    Written in minutes, at the pace of a real run: one point a minute, rules with windows of an hour.
+    """
     slow = Level(metric="gpu", value=0.31, pods="*-worker-1")
-    climbing = Level(metric="vram", value=0.71, to=0.995, wobble=0.002)
+    climbing = Level(metric="vram", value=0.71, to=0.985, wobble=0.002)
+    full = Level(metric="vram", value=0.985, wobble=0.004)
     pretrain = TaskPlay(
         id="1234567890",
         name="pretrain-llama-70b",
         phases=(
-            Phase(start=HISTORY, pods=FIRST_PODS, levels=BUSY),
-            Phase(start=12, pods=FIRST_PODS[:3], levels=IDLE, chatter=0),
-            Phase(start=38, status="Starting", reason="restarted by enableAutoRetry", chatter=0),
-            Phase(start=41, pods=NEW_PODS, levels=(*BUSY, climbing)),
-            Phase(start=61, pods=NEW_PODS, levels=(*BUSY, Level(metric="vram", value=0.993, wobble=0.004))),
-            Phase(start=69, pods=NEW_PODS, levels=(*BUSY, slow)),
-            Phase(start=82, pods=NEW_PODS, levels=BUSY),
-            Phase(start=95, status="Succeeded", reason="completed", chatter=0),
+            Phase(start=-LONG_BEFORE, pods=FIRST_PODS, levels=BUSY, chatter=CHATTER),
+            Phase(start=CRASH, pods=FIRST_PODS[:3], levels=IDLE, chatter=0),
+            Phase(start=RESTART, status="Starting", reason="restarted by enableAutoRetry", chatter=0),
+            Phase(start=RESTART + 4 * MINUTE, pods=NEW_PODS, levels=(*BUSY, climbing), chatter=CHATTER),
+            Phase(start=FULL, pods=NEW_PODS, levels=(*BUSY, full), chatter=CHATTER),
+            Phase(start=RELIEF, pods=NEW_PODS, levels=BUSY, chatter=CHATTER),
+            Phase(start=SLOW, pods=NEW_PODS, levels=(*BUSY, slow), chatter=CHATTER),
+            Phase(start=FAST, pods=NEW_PODS, levels=BUSY, chatter=CHATTER),
+            Phase(start=END, status="Succeeded", reason="completed", chatter=0),
         ),
-        lines=(*_traceback(12, DEAD), *_burst(12.2, 18, FIRST_PODS[:3])),
+        lines=(*_traceback(CRASH, DEAD), *_burst(CRASH + 20, CRASH + 200, FIRST_PODS[:3])),
     )
     queued = TaskPlay(
         id="0f8fad5b-d9cb-469f-a165-70867728950e",
         name="pretrain-eval-7b",
         phases=(
-            Phase(start=HISTORY, status="Queueing", chatter=0),
-            Phase(start=45, pods=("tn-77ab2cd-master-0",), levels=BUSY),
-            Phase(start=75, status="Paused", reason="account balance below zero", chatter=0),
+            Phase(start=-LONG_BEFORE, status="Queueing", chatter=0),
+            Phase(start=DEQUEUED, pods=("tn-77ab2cd-master-0",), levels=BUSY, chatter=CHATTER),
+            Phase(start=PAUSED, status="Paused", reason="account balance below zero", chatter=0),
         ),
     )
-    return Play(tasks=(pretrain, queued))
+    return Play(tasks=(pretrain, queued), step=60)
+
+
+MINUTE = 60.0
+LONG_BEFORE = 300 * MINUTE
+CHATTER = 1 / 15  # lines a second and pod
+CRASH = 12 * MINUTE
+RESTART = 80 * MINUTE
+FULL = 110 * MINUTE
+DEQUEUED = 124 * MINUTE
+RELIEF = 150 * MINUTE
+SLOW = 158 * MINUTE
+FAST = 185 * MINUTE
+PAUSED = 190 * MINUTE
+END = 205 * MINUTE
+
+# What the audience is told; seconds from the curtain.
+ACTS: tuple[tuple[float, str], ...] = (
+    (0.0, "a run of 4 pods with 8 GPUs each is training; a second one waits in the queue"),
+    (CRASH, "a pod dies with an NCCL error; the others wait for it, at 0 %"),
+    (RESTART, "the cloud starts the run anew, with new pods"),
+    (FULL, "VRAM has climbed to 98 %"),
+    (DEQUEUED, "the second run leaves the queue"),
+    (RELIEF, "VRAM is back to normal"),
+    (SLOW, "one pod becomes slow"),
+    (FAST, "and fast again"),
+    (PAUSED, "the cloud pauses the second run: the account is overdrawn"),
+    (END, "the first run has succeeded"),
+)
 
 
 def calm() -> Play:

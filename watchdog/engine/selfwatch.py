@@ -81,6 +81,15 @@ class SelfWatch:
                 yield self._thin_notice(rules[name], task, timedelta(), active=False)
         self._thin = thin
 
+    def uncovered(self, evaluations: Mapping[str, Evaluation]) -> Iterable[tuple[str, str]]:
+        """The rules and tasks' names of which every labelset is THIN right now."""
+        rules = {rule.name: rule for rule in self.world.ruleset.rules}
+        for name, evaluation in evaluations.items():
+            if _window(rules[name]) is not None:
+                for task in sorted(_all_thin(evaluation)):
+                    if task in self.world.states:
+                        yield name, self.world.states[task].task.name
+
     def _thin_notice(self, rule: Rule, task: str, window: timedelta, *, active: bool) -> Notice:
         state = self.world.states[task]
         params = {"rule": rule.name, "task": state.task.name}

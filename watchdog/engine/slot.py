@@ -68,7 +68,7 @@ class SlotRunner:
         arrivals = self.intake.take(inbox, tick)
         steps += arrivals.steps
         seen, samples = self._scan(arrivals, tick)
-        self._judge(self._view(arrivals), seen, tick, steps)
+        self._judge(self.view(arrivals), seen, tick, steps)
         rules = {rule.name: rule for rule in world.ruleset.rules}
         self._advance(quiet_expired(world.book, tick, rules), steps)
         said = [*notices, *arrivals.notices, *self.selfwatch.notices(self.evaluations, arrivals, tick)]
@@ -171,7 +171,8 @@ class SlotRunner:
 
     # --- rules
 
-    def _view(self, arrivals: Arrivals) -> View:
+    def view(self, arrivals: Arrivals) -> View:
+        """What rules may read in this slot."""
         world = self.world
         return View(
             series=world.series,
