@@ -9,6 +9,7 @@ import pytest
 from watchdog.core.durations import to_ns
 from watchdog.core.health import Failure
 from watchdog.core.logs import LogQuery
+from watchdog.demo.faults import FaultKind
 from watchdog.demo.play import Level, Phase
 from watchdog.errors import SourceError
 
@@ -155,6 +156,43 @@ async def test_a_fault_on_one_task_or_metric_leaves_the_others_alone(cloud, sour
 
     answer = await source.metric(task, "gpu", since=clock.now() - timedelta(minutes=1), now=clock.now())
     assert answer.series
+
+
+@pytest.mark.parametrize("kind", sorted(FaultKind))
+async def test_under_every_fault_each_question_is_answered_or_named_and_then_works_again(
+    cloud, build, task, clock, kind
+) -> None:
+    source = build(cloud, timeout="0.3s")
+    cloud.say("a line", time_ns=to_ns(clock.now()) - 10**9)
+    cloud.faults.add(kind, task=task.id if kind == "partial list" else "")
+    now = to_ns(clock.now())
+
+    async def questions() -> list[object]:
+        return await asyncio.gather(
+            source.metric(task, "gpu", since=clock.now() - timedelta(minutes=1), now=clock.now()),
+            source.logs(replace(task, namespace="usr-abcdefgh"), LogQuery(start_ns=1, end_ns=now)),
+            source.list_tasks(),
+            source.status(task),
+            return_exceptions=True,
+        )
+
+    for outcome in await questions():
+        assert isinstance(outcome, SourceError) or not isinstance(outcome, BaseException)
+    cloud.faults.clear()
+    clock.advance(timedelta(minutes=1))
+    assert not [outcome for outcome in await questions() if isinstance(outcome, BaseException)]
+
+
+async def test_many_questions_at_once_stay_within_the_configured_concurrency(
+    cloud, build, task, clock
+) -> None:
+    source = build(cloud, concurrency=2)
+    cloud.faults.add("hang", value=0.005)
+    since = clock.now() - timedelta(seconds=2)
+
+    await asyncio.gather(*(source.metric(task, "gpu", since=since, now=clock.now()) for _ in range(12)))
+
+    assert cloud.most_at_once == 2
 
 
 async def test_ids_that_would_change_the_path_are_refused_unsent(cloud, source, task, clock) -> None:

@@ -71,7 +71,7 @@ ALAYA_OPTIONS = (
         doc="How many requests may be on their way at once.",
     ),
     SourceOption(
-        name="rate", type=OptionType.NUMBER, default="5", doc="Requests a second on average, at most."
+        name="rate", type=OptionType.NUMBER, default="10", doc="Requests a second on average, at most."
     ),
 )
 
@@ -93,7 +93,7 @@ class AlayaSettings:
     proxy: Secret = field(default=Secret(""))
     timeout: timedelta = timedelta(seconds=30)
     concurrency: int = 4
-    rate: float = 5.0
+    rate: float = 10.0
 
 
 def read_settings(spec: SourceSpec) -> AlayaSettings:
