@@ -81,13 +81,12 @@ def _what(fields: Fields, report: Report) -> Key[object] | None:
         both = " and ".join(key.name for key in present)
         message = f"a rule looks for one thing, not for {both}"
         report.error(fields.key_at(present[1]), message, "make it two rules")
+    elif fields.strange:
+        pass  # one of these is what it looks for, misspelt and already reported
     elif stray := next((key for key in keys.METRIC_KEYS if fields.has(key)), None):
-        report.error(
-            fields.key_at(stray),
-            f"{stray.name} says how, but not of what",
-            "add metric:, such as metric: gpu",
-        )
-    elif not fields.strange:  # else one of these is what it looks for, misspelt
+        hint = "add metric:, such as metric: gpu"
+        report.error(fields.key_at(stray), f"{stray.name} says how, but not of what", hint)
+    else:
         report.error(fields.mark, "does not say what to look for", f"add one of {', '.join(names)}")
     return None
 

@@ -140,8 +140,8 @@ def channels(
 
 
 def _inspect_url(node: ScalarNode, inspect: Inspection | None, report: Report) -> None:
-    scheme, separator, rest = node.text.strip().partition("://")
-    if not separator or not scheme or not rest:
+    scheme, separator, _ = node.text.strip().partition("://")
+    if not separator or not scheme:
         report.error(node.mark, "is no URL of a channel", "such as mailto://…, slack://… or json://host/path")
         return
     if not node.expanded and len(url_secrets(node.text)) > 1:

@@ -157,10 +157,7 @@ def duration(*, never: bool = False, zero: bool = True) -> Kind[timedelta]:
             return None
         if never and value.text == "never":
             return timedelta()
-        try:
-            found = parse_duration(value.text) if len(value.text) <= 40 else None
-        except (ValueError, OverflowError):
-            found = None
+        found = _parsed(value.text)
         if found is None:
             report.error(value.mark, *_no_duration(value))
         elif found > LONGEST:
@@ -174,6 +171,16 @@ def duration(*, never: bool = False, zero: bool = True) -> Kind[timedelta]:
     words = "duration or never" if never else "duration"
     pattern = rf"^(([0-9]+(\.[0-9]+)?(ms|[smhdw]))+{'|never' if never else ''})$"
     return Kind(words=words, read=read, schema=or_reference({"type": "string", "pattern": pattern}))
+
+
+def _parsed(written: str) -> timedelta | None:
+    """Return the duration, None if it is none; one too long for any clock comes back as the longest."""
+    try:
+        return parse_duration(written) if len(written) <= 40 else None
+    except ValueError:
+        return None
+    except OverflowError:
+        return timedelta.max
 
 
 def _no_duration(value: ScalarNode) -> tuple[str, str]:

@@ -59,10 +59,10 @@ def part_names(kinds: Mapping[str, SourceKind]) -> frozenset[str]:
 
 
 def markdown(keys: tuple[Key[object], ...]) -> str:
-    """Return keys as a Markdown table; the column "for" only where keys differ in it."""
+    """Return keys as a Markdown table; the column "applies to" only where keys differ in it."""
     differ = any(key.applies for key in keys)
     defaults = any(key.default or key.required for key in keys)
-    head = ["key", "type", *(["default"] if defaults else []), *(["for"] if differ else []), "meaning"]
+    head = ["key", "type", *(["default"] if defaults else []), *(["applies to"] if differ else []), "meaning"]
     rows = [_row(key, defaults=defaults, differ=differ) for key in keys]
     return "\n".join(_line(cells) for cells in (head, ["---"] * len(head), *rows))
 

@@ -270,7 +270,7 @@ def _words(option: OptionSpec) -> Kind[ScalarNode]:
 
 _OPTION_KINDS: Mapping[str, Kind[object]] = {
     "text": text(longest=2000),
-    "secret": text(longest=4000),
+    "secret": text("secret", longest=4000),
     "time zone": zone(),
     "duration": duration(zero=False),
     "integer": number(low=1, high=1e6, whole=True),

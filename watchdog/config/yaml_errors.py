@@ -3,10 +3,13 @@
 Owns the wording only; the parser stops at its first complaint, so there is one per file.
 """
 
+import re
+
 import yaml
 
 from watchdog.config.report import Mark, Report, split_lines
 
+_BARE_REFERENCE = re.compile(r"[\s:,\[](\$\{[A-Za-z_][A-Za-z0-9_]*(?::-[^}\"']*)?\})")
 QUOTES = "put the text in quotes"
 INDENTATION = "check the indentation of this line and the one above"
 
@@ -18,11 +21,13 @@ def explain(error: yaml.YAMLError, text: str, report: Report) -> None:
         return
     at = _mark(error.problem_mark or error.context_mark)
     start = _mark(error.context_mark or error.problem_mark)
+    if _explain_reference(text, start, at, report):
+        return
     what = f"{error.context or ''} {error.problem or ''}"
     for words, spoken in _SPOKEN.items():
         if words in what:
             mark = start if spoken.at_start else at
-            report.error(mark, spoken.message.format(line=at.line), spoken.hint)
+            report.error(mark, spoken.message.replace("LINE", str(at.line)), spoken.hint)
             return
     if "cannot start any token" in what:
         _explain_character(text, at, report)
@@ -47,18 +52,14 @@ _SPOKEN = {
         "the quote that opens here is never closed", "", at_start=True
     ),
     "quoted scalar found unexpected document indicator": _Spoken(
-        "the quote that opens here is not closed before line {line}", "", at_start=True
+        "the quote that opens here is not closed before line LINE", "", at_start=True
     ),
     "unknown escape character": _Spoken(
         "in double quotes a backslash begins an escape, and this one is unknown",
         "write patterns in single quotes: '\\bERROR\\b'",
     ),
-    "expected ',' or ']'": _Spoken(
-        "the [ that opens here is not closed before line {line}", "", at_start=True
-    ),
-    "expected ',' or '}'": _Spoken(
-        "the { that opens here is not closed before line {line}", "", at_start=True
-    ),
+    "expected ',' or ']'": _Spoken("the [ that opens here is not closed before line LINE", "", at_start=True),
+    "expected ',' or '}'": _Spoken("the { that opens here is not closed before line LINE", "", at_start=True),
     "mapping values are not allowed": _Spoken(
         "a second ': ' in one value, or a key indented further than its neighbours",
         "put a text with ': ' in quotes, else check the indentation",
@@ -77,6 +78,19 @@ _SPOKEN = {
     "while scanning an anchor": _Spoken("a text that begins with & needs quotes", QUOTES, at_start=True),
     "maximum nesting depth": _Spoken("nested far too deep", ""),
 }
+
+
+def _explain_reference(text: str, start: Mark, at: Mark, report: Report) -> bool:
+    """Report the likeliest cause, if it is there: in `{ url: ${NAME} }` the inner } closes the outer {."""
+    lines = split_lines(text)
+    for number in range(start.line, at.line + 1):
+        line = lines[number - 1] if number <= len(lines) else ""
+        bare = _BARE_REFERENCE.search(line)
+        if bare is not None and ("{" in line[: bare.start()] or "[" in line[: bare.start()]):
+            mark = Mark(number, bare.start(1) + 1)
+            report.error(mark, "within { } or [ ], a ${NAME} needs quotes", f'write "{bare[1]}"')
+            return True
+    return False
 
 
 def _explain_character(text: str, at: Mark, report: Report) -> None:
