@@ -248,6 +248,30 @@ def test_the_numbers_of_transitions_rise_for_ever(state: State) -> None:
     assert second.seq > first.seq
 
 
+def test_numbers_that_are_given_are_kept_and_the_highest_id_ever_is_known(state: State) -> None:
+    store = state.open()
+    (opened_,) = store.commit_slot(SlotCommit(moment=NOW, transitions=(replace(opened(), seq=7),)))
+    (row,) = store.commit_plan(PlanCommit(mark=7, deliveries=(replace(delivery(), id=12),)))
+    store.commit_attempt(told(row))
+    assert (opened_.seq, row.id, store.load().newest_delivery) == (7, 12, 12)
+    (later,) = state.open().commit_slot(SlotCommit(moment=NOW, transitions=(opened("bbbb"),)))
+    (next_row,) = store.commit_plan(PlanCommit(mark=8, deliveries=(delivery("bbbb"),)))
+    assert (later.seq, next_row.id) == (8, 13)
+
+
+def test_a_row_with_a_given_id_takes_nothing_from_another_one(state: State) -> None:
+    store = state.open()
+    (first,) = store.commit_plan(PlanCommit(mark=1, deliveries=(delivery(),)))
+    store.commit_attempt(told(first))
+    second = replace(delivery("bbbb"), id=state.open().load().newest_delivery + 1)
+    store = state.open()
+    store.commit_plan(PlanCommit(mark=2, deliveries=(second,)))
+    store.commit_attempt(told(second))
+    assert not state.open().load().outbox
+    (before,) = state.reader().deliveries("aaaa")
+    assert before.state is DeliveryState.DONE
+
+
 def test_only_transitions_after_the_mark_are_loaded_and_the_mark_never_goes_back(state: State) -> None:
     store = state.open()
     one, two, three = store.commit_slot(slot(transitions=(opened("1"), opened("2"), opened("3"))))

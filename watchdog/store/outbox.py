@@ -1,7 +1,7 @@
 """T2's and T3's tables: the outbox, its attempts, the ledger, the planner's mark; and pruning.
 
-Functions of an open transaction. A row is known by its id, or, when it was decided while nothing
-could be stored, by (channel, incident, kind, moment of the decision).
+Functions of an open transaction. A row is known by its id, which the engine may have given it while
+nothing could be stored, or by (channel, incident, kind, moment of the decision).
 """
 
 import sqlite3
@@ -20,9 +20,10 @@ KEEP_INCIDENTS = timedelta(days=30)  # after they closed
 KEEP_FINISHED = timedelta(days=7)  # outbox rows and planned transitions, after the decision
 
 _INSERT = """
-    INSERT OR IGNORE INTO outbox
-        (channel, incident, kind, decided_us, state, created_us, not_before_us, attempts, body)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO outbox
+        (id, channel, incident, kind, decided_us, state, created_us, not_before_us, attempts, body)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (channel, incident, kind, decided_us) DO NOTHING
 """
 _UPDATE = "UPDATE outbox SET state = ?, created_us = ?, not_before_us = ?, attempts = ?, body = ? "
 _ATTEMPT = """
@@ -110,7 +111,7 @@ def prune(connection: sqlite3.Connection, now: datetime) -> None:
 
 def _append(connection: sqlite3.Connection, delivery: Delivery) -> Delivery:
     key = _key(delivery)
-    done = connection.execute(_INSERT, (*key, *_columns(delivery)))
+    done = connection.execute(_INSERT, (delivery.id or None, *key, *_columns(delivery)))
     if done.rowcount == 0:
         return queries.delivery_by_key(connection, key)
     assert done.lastrowid is not None
@@ -124,7 +125,7 @@ def _put(connection: sqlite3.Connection, delivery: Delivery) -> int:
     key = _key(delivery)
     where = "WHERE channel = ? AND incident = ? AND kind = ? AND decided_us = ?"
     if not connection.execute(_UPDATE + where, (*columns, *key)).rowcount:
-        connection.execute(_INSERT, (*key, *columns))
+        connection.execute(_INSERT, (delivery.id or None, *key, *columns))
     return queries.delivery_by_key(connection, key).id
 
 

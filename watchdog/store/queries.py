@@ -47,7 +47,14 @@ def read_all(connection: sqlite3.Connection) -> Stored:
         outbox=waiting(connection),
         transitions=tuple(transitions_after(connection, done)),
         memory=dict(connection.execute("SELECT name, value FROM memory ORDER BY name")),
+        newest_delivery=_newest_delivery(connection),
     )
+
+
+def _newest_delivery(connection: sqlite3.Connection) -> int:
+    """Return the highest outbox id ever given, whether or not its row is still there."""
+    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'").fetchone()
+    return 0 if row is None else int(row[0])
 
 
 def mark(connection: sqlite3.Connection) -> int:

@@ -26,6 +26,10 @@ _INCIDENT = """
         rule = excluded.rule, task = excluded.task, opened_us = excluded.opened_us,
         closed_us = excluded.closed_us, body = excluded.body
 """
+_TRANSITION = """
+    INSERT INTO transitions (seq, incident, change, at_us) VALUES (?, ?, ?, ?)
+    ON CONFLICT (incident, change, at_us) DO NOTHING
+"""
 _STREAM = """
     INSERT INTO streams (task, pod, prefilter, cursor_ns, body) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (task, pod, prefilter) DO UPDATE SET cursor_ns = excluded.cursor_ns, body = excluded.body
@@ -93,19 +97,13 @@ def _put_incidents(connection: sqlite3.Connection, incidents: Iterable[Incident]
 def _append_transitions(
     connection: sqlite3.Connection, transitions: Sequence[Transition]
 ) -> tuple[Transition, ...]:
-    if not transitions:
-        return ()
-    before = connection.execute("SELECT coalesce(max(seq), 0) FROM transitions").fetchone()[0]
-    keys = [
-        (codec.clean(change.incident), change.change.value, codec.moment_us(change.at))
-        for change in transitions
-    ]
-    connection.executemany(
-        "INSERT OR IGNORE INTO transitions (incident, change, at_us) VALUES (?, ?, ?)", keys
-    )
-    new = connection.execute("SELECT seq FROM transitions WHERE seq > ? ORDER BY seq", (before,)).fetchall()
-    numbers = [seq for (seq,) in new] if len(new) == len(keys) else [_seq_of(connection, key) for key in keys]
-    numbered = {seq: replace(change, seq=seq) for seq, change in zip(numbers, transitions, strict=True)}
+    numbered: dict[int, Transition] = {}
+    for change in transitions:
+        key = (codec.clean(change.incident), change.change.value, codec.moment_us(change.at))
+        done = connection.execute(_TRANSITION, (change.seq or None, *key))
+        seq = done.lastrowid if done.rowcount else _seq_of(connection, key)
+        assert seq is not None
+        numbered[seq] = replace(change, seq=seq)
     return tuple(numbered[seq] for seq in sorted(numbered))
 
 

@@ -72,12 +72,12 @@ class SqliteStore:
         return replace(stored, outbox=rows)
 
     def commit_slot(self, commit: SlotCommit) -> tuple[Transition, ...]:
-        """T1. Returns the transitions with their `seq`; one that was stored before keeps its own."""
+        """T1. Returns the transitions with their `seq`: the given one, or a new one for 0."""
         with self._database.transaction() as connection:
             return slots.write_slot(connection, commit)
 
     def commit_plan(self, commit: PlanCommit) -> tuple[Delivery, ...]:
-        """T2. Returns the rows with their ids; one that was stored before comes as it stands."""
+        """T2. Returns the rows with their ids (a new one for 0); one stored before comes as it stands."""
         with self._database.transaction() as connection:
             return outbox.write_plan(connection, commit)
 
