@@ -58,7 +58,9 @@ class Reader:
     unread: list[Unread] = field(default_factory=list)
 
     def round(self, at_ns: int, budget: int, *, commits: bool) -> None:
-        state, lines, unread = self.stored, [], []
+        state = self.stored
+        lines: list[LogLine] = []
+        unread: list[Unread] = []
         query: LogQuery | None = plan(state, at_ns, self.policy)
         while query is not None and budget:
             budget -= 1
