@@ -135,7 +135,7 @@ def lab() -> Lab:
     return Lab()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def new_lab() -> Callable[[], Lab]:
     """For property tests, which need a fresh one for every example."""
     return Lab

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 BLOCK_ROWS = 2048
 EMPTY = np.iinfo(np.int64).max  # the time in a spare cell: later than any bound
+FEW_SLOTS = 16  # up to here whole rows are compared with a slot, beyond it each row is searched
 TAIL = 16  # stored points whose gaps decide a spacing
 
 Ints = NDArray[np.int64]

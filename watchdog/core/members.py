@@ -40,6 +40,8 @@ class Partition:
 
     def fold(self, fold: np.ufunc, values: NDArray[np.generic], empty: float) -> NDArray[np.generic]:
         """Fold rows (R, T) into groups (size, T); `empty` where a group has no row."""
+        if self.starts.size == values.shape[0] == self.size:
+            return values  # each row is a group of its own
         found = np.full((self.size, values.shape[1]), empty, values.dtype)
         if self.starts.size == values.shape[0]:
             found[self.filled] = values

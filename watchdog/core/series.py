@@ -12,7 +12,7 @@ from datetime import timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from watchdog.core.columns import Bools, Columns, Floats, Ints
+from watchdog.core.columns import BLOCK_ROWS, FEW_SLOTS, Bools, Columns, Floats, Ints
 from watchdog.core.durations import MINUTE_NS, SECOND_NS, duration_ns
 from watchdog.core.labels import GPU, NODE, POD, TASK, TASK_NAME, Labels, labels_id
 
@@ -84,23 +84,30 @@ class Table:
 
     def end(self, slots: Ints) -> Ints:
         """Return the newest time up to each slot over all series, 0 = none: int64 (T,)."""
-        newest = self.columns.newest
-        if not newest.size:
-            return np.zeros(slots.size, np.int64)
-        if slots.size == 1 and int(newest.max()) <= int(slots[0]):
-            return np.array([newest.max()])
-        key = (self.shape, self._intakes, slots.tobytes())
         known = self.cache.get("end")
+        key = (self.shape, self._intakes, slots.tobytes())
         if isinstance(known, tuple) and known[0] == key:
             found: Ints = known[1]
             return found
-        found = np.zeros(slots.size, np.int64)
-        for _, span in self.columns.spans(np.arange(self.columns.rows), 64, 1):
-            for row in range(span.counts.size):
-                own = span.times[row, : span.counts[row]]
-                place = np.searchsorted(own, slots, side="right")
-                found = np.maximum(found, np.where(place > 0, own[np.maximum(place - 1, 0)], 0))
+        found = self._end(slots)
         self.cache["end"] = (key, found)
+        return found
+
+    def _end(self, slots: Ints) -> Ints:
+        newest = self.columns.newest
+        found = np.zeros(slots.size, np.int64)
+        if slots.size <= FEW_SLOTS:
+            for place, slot in enumerate(slots.tolist()):
+                found[place] = newest[newest <= slot].max(initial=0)
+                for _, span in self.columns.spans(np.flatnonzero(newest > slot), BLOCK_ROWS, 1):
+                    found[place] = span.times.max(where=span.times <= slot, initial=found[place])
+            return found
+        for _, span in self.columns.spans(np.arange(self.columns.rows), BLOCK_ROWS, 1):
+            alike = bool((span.times == span.times[0]).all())
+            for row in range(1 if alike else span.counts.size):
+                own = span.times[row, : span.counts[row]]
+                before = np.searchsorted(own, slots, side="right")
+                found = np.maximum(found, np.where(before > 0, own[np.maximum(before - 1, 0)], 0))
         return found
 
     def intake(self, series: Sequence[SeriesPoints], at_ns: int, tasks: Collection[str]) -> IntakeReport:

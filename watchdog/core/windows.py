@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from watchdog.core.columns import Bools, Floats, Ints, Span
+from watchdog.core.columns import FEW_SLOTS, Bools, Floats, Ints, Span
 from watchdog.core.conditions.kinds import Aggregate
 
 HOUR_NS = 3_600_000_000_000
 CELLS = 1 << 20  # how many cells a gathered piece may have
-FEW_SLOTS = 16  # up to here whole rows are compared, beyond it each row is searched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
