@@ -142,11 +142,11 @@ def test_never_stands_for_no_reminder(rule_of) -> None:
 def test_time_zones_exist(problems, zone: str, hint: str) -> None:
     told = problems(f"defaults: {{ timezone: {zone} }}")
 
-    assert told[1:] == [
+    assert told == [
         f"1:23: defaults: timezone: {zone!r} is not a time zone this machine knows (did you mean {hint}?)"
     ]
 
 
 @pytest.mark.parametrize("zone", ["../../etc/passwd", "/etc/localtime", "Asia", "UTC+8"])
 def test_what_is_no_time_zone_is_no_crash(problems, zone: str) -> None:
-    assert "is not a time zone" in problems(f"defaults: {{ timezone: {zone} }}")[1]
+    assert "is not a time zone" in problems(f"defaults: {{ timezone: {zone} }}")[0]

@@ -185,10 +185,12 @@ class _Builder:
         return tuple(inside.key.text for inside in entry.value.entries)
 
     def _check_there_is_something(self) -> None:
-        """Warn of a file that watches nothing."""
+        """Warn of a file that watches nothing (one with errors has other worries)."""
+        if self._report.errors:
+            return
         if not self._names("sources"):
             self._report.warning(Mark(), "there are no sources: nothing is watched")
         elif not self._fields.has(schema.SECTION_WATCH) or self._fields.get(schema.SECTION_WATCH) == ():
             self._report.warning(Mark(), "watch: is empty: nothing is watched")
-        if not self._fields.get(schema.SECTION_RULES) and not self._report.errors:
+        if not self._fields.get(schema.SECTION_RULES):
             self._report.warning(Mark(), "there are no rules, only the built-in pod-gone")

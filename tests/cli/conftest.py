@@ -1,0 +1,82 @@
+import io
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from watchdog.cli.main import run
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+OURS = ("STATE_DIRECTORY", "CREDENTIALS_DIRECTORY", "NO_COLOR", "FORCE_COLOR")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What one command line did."""
+
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Ran]
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def quiet_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """None of our variables, an empty working directory, a terminal of 100 columns."""
+    for name in list(os.environ):
+        if name.startswith("JOB_WATCHDOG_") or name in OURS:
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def watchdog(capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run a command line in this process."""
+
+    def command(*arguments: str) -> Ran:
+        capsys.readouterr()
+        code = run(arguments)
+        captured = capsys.readouterr()
+        return Ran(code, captured.out, captured.err)
+
+    return command
+
+
+@pytest.fixture
+def on_terminal(monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run a command line with standard output a terminal."""
+
+    def command(*arguments: str) -> Ran:
+        screen = Terminal()
+        monkeypatch.setattr("sys.stdout", screen)
+        return Ran(run(arguments), screen.getvalue(), "")
+
+    return command
+
+
+@pytest.fixture
+def example() -> Path:
+    return ROOT / "rules.example.yaml"
+
+
+@pytest.fixture
+def rule_file(tmp_path: Path) -> Callable[[str], Path]:
+    def write(text: str) -> Path:
+        path = tmp_path / "my.yaml"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
