@@ -4,7 +4,7 @@ Owns the common keys. What a rule looks for is its `condition` (`core.conditions
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import timedelta
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -94,8 +94,19 @@ class Rule:
     @property
     def identity(self) -> str:
         """Changes exactly when the condition, `select`, `by`, `coverage` or `quorum` is edited."""
-        return repr((self.condition, self.select, self.coverage, self.quorum, self.while_status))
+        parts = (self.condition, self.select, self.coverage, self.quorum, self.while_status)
+        return ", ".join(map(_stable, parts))
 
     def applies(self, task: Task) -> bool:
         """Whether the rule is about this task at all."""
         return self.select.matches(task)
+
+
+def _stable(value: object) -> str:
+    """Return a repr with sets in order: their own order differs from one process to the next."""
+    if isinstance(value, frozenset):
+        return "{" + ", ".join(sorted(map(repr, value))) + "}"
+    if is_dataclass(value) and not isinstance(value, type):
+        inside = ", ".join(f"{part.name}={_stable(getattr(value, part.name))}" for part in fields(value))
+        return f"{type(value).__name__}({inside})"
+    return repr(value)
