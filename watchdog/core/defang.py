@@ -28,14 +28,14 @@ _EVERYBODY = "everyone|here|all|channel|room|online|group|team"
 # An address such as root@node-3 or me@example.org pings nobody and stays as it is.
 _MENTION = re.compile(
     rf"(?<![A-Za-z0-9._+-])(?P<a>[@＠])(?=[\w<&+!])"
-    rf"|(?P<b>[@＠])(?=(?:{_EVERYBODY})|[^\x00-\x7f\s{ZWSP}]|[<&+!])"
-    rf"|(?P<c>[@＠])(?=[^\s|{ZWSP}]{{0,200}}[|>&])",
+    rf"|(?P<b>[@＠])(?=(?:{_EVERYBODY})|[^\x00-\x7f\s{ZWSP}]|[<&+!])",
     re.IGNORECASE,
 )
 _MARKUP = re.compile(r"<(?=[!@#&/?:A-Za-z])")  # HTML, Slack's <!here>, Discord's <#id>, Feishu's <at>
 _COMMAND = re.compile(r"!(?=here|channel|everyone|subteam|date|group)", re.IGNORECASE)
 _LINK = re.compile(r"\](?=\(|\[|:)")  # Markdown's [text](url), [text][name] and [name]: url
-_LABEL = re.compile(rf"((?:https?|mailto|tg|ftp)://[^\s|{ZWSP}]{{0,2000}})\|", re.IGNORECASE)
+_LABEL = re.compile(rf"(?<!{ZWSP})(?=\|)")
+_ADDRESS = re.compile(rf"[@＠](?=[^\s{ZWSP}])")
 
 
 def defang(text: str) -> str:
@@ -51,7 +51,16 @@ def defang(text: str) -> str:
     text = _MARKUP.sub("<" + ZWSP, text)
     text = _COMMAND.sub("!" + ZWSP, text)
     text = _LINK.sub("]" + ZWSP, text)
-    return _LABEL.sub(rf"\1{ZWSP}|", text)
+    return re.sub(r"\S+", _titled, text) if "|" in text or ">" in text or "&" in text else text
+
+
+def _titled(match: re.Match[str]) -> str:
+    """Break Slack's `url|text` and `@U123>`, which Apprise takes for links and mentions."""
+    word = match[0]
+    if not ("|" in word or ">" in word or "&" in word):
+        return word
+    word = _ADDRESS.sub(lambda at: at[0] + ZWSP, word)
+    return _LABEL.sub(ZWSP, word) if "://" in word else word
 
 
 def defang_line(text: str) -> str:

@@ -59,20 +59,47 @@ class ChannelLook:
 def render(
     notification: Notification, look: ChannelLook, compile_template: TemplateCompiler | None = None
 ) -> Message:
-    """Return the message. Never raises.
+    """Return the message; a plain one if the words fail. Never raises.
 
     compile_template: makes templates of annotations that contain `{{` or `{%`; without it, and when
     one fails, the annotation is shown as written, with the reason.
     """
+    try:
+        return compose(notification, look, compile_template)
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        # A fault of ours must cost the polish, not the alert.
+        return _plain(notification, look, error)
+
+
+def compose(
+    notification: Notification, look: ChannelLook, compile_template: TemplateCompiler | None = None
+) -> Message:
+    """Return the message as `render` does, without its net."""
     voice = voice_of(wording(look.language), look.timezone, notification.decided_at)
-    incident = notification.incident
     title = defang_line(_title(notification, voice))
-    limits = look.limits
+    return _message(notification, look, title, _blocks(notification, voice, compile_template))
+
+
+def _plain(notification: Notification, look: ChannelLook, error: Exception) -> Message:
+    incident = notification.incident
+    words = wording(look.language)
+    task = incident.labels.get(TASK_NAME, "")
+    title = " · ".join((words.severity[incident.severity], _name(incident.rule), _name(task)))
+    evidence = incident.latest if incident.latest != Evidence() else incident.first
+    facts = f"{notification.kind}: {evidence.metric} {evidence.summary} {evidence.value}"
+    blocks = [
+        Block(lines=(_text(facts),)),
+        Block(lines=(_text(f"(rendering failed: {error!r})"),), rank=_RANK_TEXT),
+        Block(lines=(words.incident.format(id=incident.id),)),
+    ]
+    return _message(notification, look, title, blocks)
+
+
+def _message(notification: Notification, look: ChannelLook, title: str, blocks: list[Block]) -> Message:
+    limits, incident = look.limits, notification.incident
     room = limits.body // 2 if notification.half_size else limits.body
-    blocks = _blocks(notification, voice, compile_template)
     if limits.title <= 0:
-        blocks.insert(0, Block(lines=(title,)))
-        title = ""
+        blocks = [Block(lines=(title,)), *blocks]
     return Message(
         title=cut(title, max(limits.title, 0), limits.unit),
         body=fit(blocks, max(room, 0), limits.unit),

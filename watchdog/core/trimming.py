@@ -99,14 +99,25 @@ def fit(blocks: Sequence[Block], limit: int, unit: LimitUnit) -> str:
     ranked = sorted((b.rank, i) for i, b in enumerate(blocks) if b.rank is not None)
     for floor_of in (lambda block: block.floor, lambda block: 0):
         for _, index in ranked:
-            if size(_text(shown), unit) <= limit:
-                return _text(shown)
-            _shrink(shown, index, floor_of(blocks[index]), limit, unit)
+            if size(_text(shown), unit) > limit:
+                _shrink(shown, index, floor_of(blocks[index]), limit, unit)
     for _, index in ranked:
         if size(_text(shown), unit) <= limit:
             break
         shown[index] = replace(shown[index], gone=True)
+    for _, index in reversed(ranked):
+        _grow(shown, index, limit, unit)
     return _squeeze(shown, limit, unit)
+
+
+def _grow(shown: list[_Shown], index: int, limit: int, unit: LimitUnit) -> None:
+    """Use room that is left because another block had to give way more than was needed."""
+    before = shown[index]
+    for count in range(len(before.block.lines), before.count, -1):
+        shown[index] = _Shown(before.block, count)
+        if size(_text(shown), unit) <= limit:
+            return
+    shown[index] = before
 
 
 def _shrink(shown: list[_Shown], index: int, floor: int, limit: int, unit: LimitUnit) -> None:

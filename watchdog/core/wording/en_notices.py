@@ -18,7 +18,7 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
             "cannot read {subject}",
         ),
         body=(
-            "{source} has not answered for {capability} since {since} ({duration}): {failure}.",
+            "{source} has given no usable answer for {capability} since {since} ({duration}): {failure}.",
             "It said: {detail}",
             "Concerned: task {task}.",
             "Until it can be read again, what depends on it neither fires nor recovers.",

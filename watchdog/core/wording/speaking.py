@@ -24,7 +24,7 @@ def notice_title(notification: Notification, voice: Voice) -> str:
     over = notification.kind in (MessageKind.CLOSED, MessageKind.COMBINED)
     recovered = over and incident.close_reason is CloseReason.RECOVERED
     said = _first(text.over_title if recovered and text.over_title else text.title, fields)
-    said = said or f"{incident.rule} {fields['subject']}"
+    said = said or f"{incident.rule} {fields.get('subject', '')}".strip()
     severity = words.severity[incident.severity]
     if recovered:
         return words.notice_over.format(text=said)

@@ -1,0 +1,249 @@
+"""Both languages say everything, with the same blanks, in forms a person writes."""
+
+import string
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from watchdog.core.alerts import CloseReason, NoticeKind
+from watchdog.core.conditions.kinds import Capability
+from watchdog.core.health import Failure
+from watchdog.core.outcomes import Evidence
+from watchdog.core.rules import Severity
+from watchdog.core.tasks import Status
+from watchdog.core.wording.languages import LANGUAGES, wording
+from watchdog.core.wording.shape import NoticeText, Noun, Wording
+from watchdog.core.wording.verdicts import affected, verdict
+from watchdog.core.wording.voice import Voice, voice_of
+
+NOW = datetime(2026, 9, 17, 3, 0, tzinfo=UTC)
+SHANGHAI = ZoneInfo("Asia/Shanghai")
+
+
+@pytest.fixture
+def english() -> Voice:
+    return voice_of(wording("en"), SHANGHAI, NOW)
+
+
+@pytest.fixture
+def chinese() -> Voice:
+    return voice_of(wording("zh"), SHANGHAI, NOW)
+
+
+def _texts(words: Wording) -> Iterator[tuple[str, str]]:
+    for each in fields(words):
+        value = getattr(words, each.name)
+        if isinstance(value, str):
+            yield each.name, value
+        elif isinstance(value, Mapping) and each.name != "notices":
+            for key, text in value.items():
+                if isinstance(text, Noun):
+                    yield f"{each.name}.{key}", text.one
+                    yield f"{each.name}.{key}", text.many
+                else:
+                    yield f"{each.name}.{key}", text
+
+
+def _blanks(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+
+
+def test_every_text_has_the_same_blanks_in_every_language() -> None:
+    english = dict(_texts(LANGUAGES["en"]))
+    for words in LANGUAGES.values():
+        for key, text in _texts(words):
+            assert text.strip(), key
+            if key in english:
+                assert _blanks(text) == _blanks(english[key]), key
+
+
+def test_every_notice_is_worded_in_every_language_with_the_same_blanks() -> None:
+    parts = [part.name for part in fields(NoticeText)]
+    for words in LANGUAGES.values():
+        assert set(words.notices) == set(NoticeKind)
+        for kind, text in words.notices.items():
+            for part in parts:
+                ours = [_blanks(one) for one in getattr(text, part)]
+                theirs = [_blanks(one) for one in getattr(LANGUAGES["en"].notices[kind], part)]
+                assert ours == theirs, (kind, part)
+
+
+def test_everything_that_can_be_named_has_a_name() -> None:
+    english, chinese = LANGUAGES["en"], LANGUAGES["zh"]
+    for words in (english, chinese):
+        assert set(words.severity) == set(Severity)
+        assert set(words.reasons) == set(CloseReason)
+        assert set(words.capabilities) == {str(one) for one in Capability}
+        assert set(words.nouns) == set(english.nouns)
+        assert set(words.aggregates) == set(english.aggregates)
+        assert set(words.acrosses) == set(english.acrosses)
+        assert set(words.durations) == set(english.durations)
+    assert set(chinese.failures) == {str(one) for one in Failure}
+    assert set(chinese.statuses) == {str(one) for one in Status}
+
+
+def test_languages_are_found_by_their_first_part_and_english_is_the_default() -> None:
+    assert wording("zh-CN") is LANGUAGES["zh"]
+    assert wording("ZH_hans") is LANGUAGES["zh"]
+    assert wording("") is LANGUAGES["en"]
+    assert wording("tlh") is LANGUAGES["en"]
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0.041, "ratio", "4.1 %"),
+        (0.9534, "ratio", "95.3 %"),
+        (1.0, "ratio", "100 %"),
+        (0.0, "ratio", "0 %"),
+        (0.00041, "ratio", "0.041 %"),
+        (17.0, "ratio", "1700 %"),
+        (83.26, "°C", "83.3 °C"),
+        (14200.0, "", "14200"),
+        (-0.04, "", "-0.04"),
+        (1e21, "W", "1.00e+21 W"),
+        (float("nan"), "", "NaN"),
+        (float("inf"), "ratio", "∞ %"),
+        (None, "ratio", "no value"),
+    ],
+)
+def test_values_are_said_with_sensible_digits(
+    english: Voice, value: float | None, unit: str, text: str
+) -> None:
+    assert english.value(value, unit) == text
+
+
+def test_a_value_never_looks_like_the_limit_it_passed(english: Voice) -> None:
+    assert english.value(0.0998, "ratio", beside=0.1) == "9.98 %"
+    assert english.value(0.1000001, "ratio", beside=0.1) == "10.00001 %"
+    assert english.value(0.1, "ratio", beside=0.1) == "10 %"
+
+
+def test_durations_are_said_in_two_units(english: Voice, chinese: Voice) -> None:
+    assert english.duration(timedelta(hours=1, minutes=12, seconds=9)) == "1 h 12 min"
+    assert english.duration(timedelta(seconds=45)) == "45 s"
+    assert english.duration(timedelta(hours=24)) == "24 h"
+    assert english.duration(timedelta(days=3, minutes=5)) == "3 d"
+    assert english.duration(timedelta()) == "0 s"
+    assert english.duration(timedelta(milliseconds=300)) == "300 ms"
+    assert chinese.duration(timedelta(hours=1, minutes=12)) == "1 小时 12 分钟"
+
+
+def test_times_are_in_the_listeners_zone_with_the_date_unless_it_is_today(english: Voice) -> None:
+    assert english.time(datetime(2026, 9, 17, 2, 5, 9, tzinfo=UTC)) == "10:05"
+    assert english.time(datetime(2026, 9, 17, 2, 5, 9, tzinfo=UTC), seconds=True) == "10:05:09"
+    assert english.time(datetime(2026, 9, 16, 15, 59, tzinfo=UTC)) == "2026-09-16 23:59"
+    assert english.zone_name == "Asia/Shanghai"
+    assert english.time(datetime.max.replace(tzinfo=UTC))
+
+
+VERDICTS = [
+    (
+        Evidence(metric="gpu", summary="avg over 1h", value=0.041, threshold=0.1, unit="ratio"),
+        "GPU average 4.1 % over 1 h, below 10 %",
+        "GPU 利用率 1 小时平均 4.1%，低于 10%",
+    ),
+    (
+        Evidence(
+            metric="vram", summary="max of max over 5m", value=0.97, threshold=0.95, above=True, unit="ratio"
+        ),
+        "VRAM maximum 97 % over 5 min, above 95 %",
+        "显存占用 5 分钟最高 97%，高于 95%",
+    ),
+    (
+        Evidence(metric="gpu", summary="newest value", value=0.02, threshold=0.1, unit="ratio"),
+        "GPU 2 %, below 10 %",
+        "GPU 利用率 2%，低于 10%",
+    ),
+    (
+        Evidence(
+            metric="gpu", summary="share of 1h below 10%", value=0.92, threshold=0.8, above=True, unit="ratio"
+        ),
+        "GPU below 10 % for 92 % of 1 h, limit 80 %",
+        "GPU 利用率在 1 小时内有 92% 的时间低于 10%，上限 80%",
+    ),
+    (
+        Evidence(
+            metric="gpu",
+            summary="avg over 10m, against 50% of the median of its task",
+            value=0.4,
+            threshold=0.475,
+            unit="ratio",
+        ),
+        "GPU average 40 % over 10 min, below 47.5 % (50 % of the median of its task)",
+        "GPU 利用率 10 分钟平均 40%，低于 47.5%（任务中位数的 50%）",
+    ),
+    (
+        Evidence(summary="matching lines within 5m", value=23.0, threshold=20, above=True),
+        "23 matching lines within 5 min, above 20",
+        "5 分钟内有 23 行匹配，高于 20",
+    ),
+    (
+        Evidence(metric="gpu", summary="no point of gpu for", value=720.0, above=True, unit="s"),
+        "No GPU data for 12 min",
+        "已 12 分钟没有 GPU 利用率数据",
+    ),
+    (
+        Evidence(summary="no line for", value=960.0, threshold=900.0, above=True, unit="s"),
+        "No log line for 16 min, limit 15 min",
+        "已 16 分钟没有新日志，上限 15 分钟",
+    ),
+    (Evidence(summary="status is queued"), "Status is queued", "状态：排队中"),
+    (Evidence(summary="running → failed"), "Status running → failed", "状态：运行中 → 已失败"),
+    (
+        Evidence(metric="XidErrors", summary="XidErrors 2 → 3", value=3.0, above=True),
+        "XidErrors 2 → 3",
+        "XidErrors 2 → 3",
+    ),
+    (
+        Evidence(metric="temp", summary="a novel thing", value=3.0, threshold=2.0, above=True, unit="K"),
+        "temp a novel thing: 3 K, above 2 K",
+        "temp a novel thing：3 K，高于 2 K",
+    ),
+    (Evidence(), "", ""),
+]
+
+
+@pytest.mark.parametrize(("evidence", "english_text", "chinese_text"), VERDICTS)
+def test_each_condition_has_its_verdict(
+    english: Voice, chinese: Voice, evidence: Evidence, english_text: str, chinese_text: str
+) -> None:
+    assert verdict(evidence, english) == english_text
+    assert verdict(evidence, chinese) == chinese_text
+
+
+def test_a_passed_limit_is_said_as_passed(english: Voice, chinese: Voice) -> None:
+    good = Evidence(metric="gpu", summary="avg over 1h", value=0.95, threshold=0.1, unit="ratio")
+
+    assert verdict(good, english, over=True) == "GPU average 95 % over 1 h, no longer below 10 %"
+    assert verdict(good, chinese, over=True) == "GPU 利用率 1 小时平均 95%，不再低于 10%"
+
+
+def test_how_many_are_affected_and_seen(english: Voice, chinese: Voice) -> None:
+    evidence = Evidence(affected=56, of=64, covered=60)
+
+    assert affected(evidence, "gpu", english) == ["Affected: 56 of 64 GPUs", "Data from 60 of 64 GPUs"]
+    assert affected(evidence, "gpu", chinese) == ["受影响：56/64 个 GPU", "有数据：60/64 个 GPU"]
+    assert affected(Evidence(affected=1, of=1, covered=1), "pod", english) == []
+
+
+@given(
+    st.builds(
+        Evidence,
+        metric=st.text(max_size=8),
+        summary=st.text(max_size=20) | st.sampled_from([row[0].summary for row in VERDICTS]),
+        value=st.none() | st.floats(),
+        threshold=st.none() | st.floats(),
+        above=st.booleans(),
+        unit=st.sampled_from(["", "ratio", "s", "°C"]),
+    ),
+    st.sampled_from(["en", "zh"]),
+    st.booleans(),
+)
+def test_any_evidence_has_a_verdict(evidence: Evidence, language: str, over: bool) -> None:
+    assert isinstance(verdict(evidence, voice_of(wording(language), UTC, NOW), over=over), str)
