@@ -171,7 +171,7 @@ def test_a_new_pod_counts_once_its_window_is_covered(lab):
 def test_an_expected_pod_that_is_stale_is_not_covered(lab):
     lab.expect([{"pod": "p1"}, {"pod": "p2"}])
     lab.put("gpu", HOUR, 0.0, pod="p1")
-    lab.put("gpu", range(1, 54), 1.0, pod="p2")
+    lab.put("gpu", range(1, 54), 1.0, pod="p2", when=60)
     evidence = lab.evaluate(rule(below=0.1), 60).explain(0, 0)
     assert (evidence.value, evidence.covered, evidence.of) == (0.0, 1, 2)
     assert lab.judge(rule(below=0.1, by=By.POD), 60) == {"p1": TRUE, "p2": NODATA}

@@ -303,3 +303,11 @@ def test_the_order_of_answers_and_repetition_do_not_matter(order, again):
 @pytest.mark.parametrize("metric", ["gpu", "log:r"])
 def test_unknown_series_are_empty(metric):
     assert SeriesStore().points("s", metric, ONE).times.size == 0
+
+
+def test_how_far_points_are_ahead_goes_by_the_clock_of_the_newest_answer():
+    store = SeriesStore()
+    take(store, points(ONE, [100], [1]), at=100)
+    assert store.table("s", "gpu").ahead_ns("s/1") == 0
+    take(store, points(ONE, [101], [1]), at=41)  # our clock went back an hour
+    assert store.table("s", "gpu").ahead_ns("s/1") == 60 * MINUTE

@@ -113,7 +113,7 @@ class Table:
     def intake(self, series: Sequence[SeriesPoints], at_ns: int, tasks: Collection[str]) -> IntakeReport:
         """Take in one answer; see `SeriesStore.intake`."""
         for task in tasks:
-            self.answered[task] = max(at_ns, self.answered.get(task, 0))
+            self.answered[task] = at_ns
         if not series:
             return IntakeReport()
         self._intakes += 1
@@ -195,7 +195,7 @@ class Table:
         np.maximum.at(newest, codes, self.columns.newest[rows])
         for code in np.unique(codes).tolist():
             task = self.task_names[code]
-            self.answered[task] = max(at_ns, self.answered.get(task, 0))
+            self.answered[task] = at_ns
             self._newest[task] = max(self._newest.get(task, 0), int(newest[code]))
 
     def _resolve(self, series: Sequence[SeriesPoints], useful: Bools, at_ns: int) -> Ints:

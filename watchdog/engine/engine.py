@@ -153,6 +153,7 @@ class Engine:
             at=clock.now() - late if on_time else clock.now(), monotonic=due if on_time else clock.monotonic()
         )
         await self._gather()
+        await self.journal.catch_up()
         self.schedule, tick, interruption = self.schedule.step(reading)
         self.slots, self.missed = self.slots + 1, self.missed + tick.missed
         notices = [*self._take_notices(), *self._interrupted(interruption), *self._slow(), self._storage()]

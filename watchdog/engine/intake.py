@@ -7,6 +7,7 @@ nothing beyond what `core.tracking`, `core.expecting` and `core.blindness` decid
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import NamedTuple
 
 from watchdog.core.alerts import Notice, NoticeKind
 from watchdog.core.blindness import observe_all
@@ -30,6 +31,13 @@ FRESH = timedelta(minutes=5)
 FRESH_POLLS = 5
 AHEAD = timedelta(minutes=2)  # a source's clock may be this far ahead of ours
 FLOWING = timedelta(minutes=5)
+
+
+class Untrue(NamedTuple):
+    """Why a healthy answer is no picture of now."""
+
+    failure: Failure
+    detail: str
 
 
 @dataclass(slots=True)
@@ -60,10 +68,10 @@ class Intake:
         for status in inbox.statuses:
             self._status(status.observation, tick, found)
         self._resolve(tick, found)
-        stale = self._points(inbox.points, tick)
+        untrue = self._points(inbox.points, tick)
         found.remarks += [(p.task, p.metric, remark) for p in inbox.points for remark in p.answer.remarks]
         self._lines(inbox.lines, tick, found)
-        world.health = observe_all(world.health, self._probes(inbox.probes, stale))
+        world.health = observe_all(world.health, self._probes(inbox.probes, untrue))
         self._members(tick, found)
         return found
 
@@ -171,38 +179,45 @@ class Intake:
 
     # --- points
 
-    def _points(self, arrived: Iterable[PointsArrived], tick: Tick) -> dict[tuple[str, str], str]:
+    def _points(self, arrived: Iterable[PointsArrived], tick: Tick) -> dict[tuple[str, str], Untrue]:
         """Take points in; returns why a (task, metric)'s answer is no valid one, where it is not."""
         world = self.world
         batches: dict[tuple[str, str], list[PointsArrived]] = {}
         for points in arrived:
             if points.task.key in world.states:
                 batches.setdefault((points.task.source, points.metric), []).append(points)
-        stale: dict[tuple[str, str], str] = {}
+        untrue: dict[tuple[str, str], Untrue] = {}
         for (source, metric), batch in batches.items():
             series = [one for points in batch for one in points.answer.series]
             at_ns = to_ns(max(points.at for points in batch))
             tasks = {points.task.key for points in batch}
             world.series.intake(source, metric, series, at_ns, tasks=tasks)
             for key in tasks:
-                if why := self._staleness(world.states[key], metric, tick):
-                    stale[key, metric] = why
-        return stale
+                if why := self._untrue(world.states[key], metric, tick):
+                    untrue[key, metric] = why
+        return untrue
 
-    def _staleness(self, state: TaskState, metric: str, tick: Tick) -> str:
-        """Why the newest point of a running task cannot be a true picture of now; "" if it can."""
+    def _untrue(self, state: TaskState, metric: str, tick: Tick) -> Untrue | None:
+        """Why the newest point of a running task cannot be a true picture of now; None if it can."""
         source = state.task.source
+        table = self.world.series.table(source, metric)
         newest = self.world.series.newest(source, metric, state.task.key)
         if not newest or not state.status.counts_as_running:
-            return ""
-        poll = self.world.poll(source)
+            return None
+        ahead_ns = table.ahead_ns(state.task.key)
+        if ahead_ns > duration_ns(AHEAD):
+            said = (
+                f"{metric}: {format_duration(_rounded(ahead_ns))} in the future ({from_ns(newest):%H:%M:%SZ})"
+            )
+            return Untrue(Failure.CLOCK_SKEW, said)
         age_ns = to_ns(tick.at) - newest
-        if age_ns > duration_ns(max(FRESH, FRESH_POLLS * poll)):
-            return f"{metric}: {format_duration(_rounded(age_ns))} old ({from_ns(newest):%H:%M:%SZ})"
-        return ""
+        if age_ns > duration_ns(max(FRESH, FRESH_POLLS * self.world.poll(source))):
+            said = f"{metric}: {format_duration(_rounded(age_ns))} old ({from_ns(newest):%H:%M:%SZ})"
+            return Untrue(Failure.STALE, said)
+        return None
 
-    def _probes(self, probes: Iterable[Probe], stale: dict[tuple[str, str], str]) -> list[Probe]:
-        """One probe per key and slot: a failure of any part counts; a stale answer is a failure."""
+    def _probes(self, probes: Iterable[Probe], untrue: dict[tuple[str, str], Untrue]) -> list[Probe]:
+        """One probe per key and slot: a failure of any part counts; an answer that is not of now is one."""
         found: dict[ProbeKey, Probe] = {}
         for probe in probes:
             if probe.key.task and probe.key.task not in self.world.states:
@@ -210,14 +225,15 @@ class Intake:
             before = found.get(probe.key)
             if before is None or before.failure is None or probe.failure is not None:
                 found[probe.key] = probe
-        for (task, _), why in stale.items():
+        for (task, _), (failure, why) in untrue.items():
             key = ProbeKey(
                 source=self.world.states[task].task.source, capability=Capability.METRICS, task=task
             )
             answered = found.get(key)
             if answered is not None and answered.failure is None:
-                detail = ": ".join(filter(None, (self._diagnosis(task), why)))
-                found[key] = replace(answered, failure=Failure.STALE, detail=detail)
+                diagnosis = self._diagnosis(task) if failure is Failure.STALE else ""
+                detail = ": ".join(filter(None, (diagnosis, why)))
+                found[key] = replace(answered, failure=failure, detail=detail)
         return list(found.values())
 
     def _diagnosis(self, task: str) -> str:

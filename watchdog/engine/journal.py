@@ -84,6 +84,11 @@ class Journal:
         self._id += len(deliveries)
         return tuple(replace(d, id=first + n) for n, d in enumerate(deliveries))
 
+    async def catch_up(self) -> None:
+        """Store the backlog, if there is one and the disk takes it by now."""
+        if self.error and await self._flush():
+            self.error = ""
+
     async def slot(self, commit: SlotCommit) -> bool:
         """T1. Returns whether it is stored."""
         self._slot = commit if self._slot is None else merge(self._slot, commit)

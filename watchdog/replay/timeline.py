@@ -71,10 +71,10 @@ def _differs(wanted: Expectation, message: Sent, letters: dict[str, str]) -> str
     """Why a message is not the expected one; "" if it is."""
     if (wanted.channel, wanted.kind) != (message.channel, message.kind):
         return f"nearest is {_sent(message)}"
-    if not wanted.at[0] <= message.at <= wanted.at[1] + TOLERANCE:
-        return f"came at {offset_text(message.at)}"
     if wanted.rule not in ("", message.rule) or wanted.task not in ("", message.task):
         return f"nearest is about {message.rule} of {message.task or 'no task'}"
+    if not wanted.at[0] <= message.at <= wanted.at[1] + TOLERANCE:
+        return f"came at {offset_text(message.at)}"
     for text in wanted.contains:
         if text not in message.text:
             return f"the text lacks {text!r}: {message.text!r}"
