@@ -235,3 +235,12 @@ def test_an_undelivered_report_is_not_reported_again() -> None:
     dead = replace(row(), notification=replace(row().notification, incident=about))
 
     assert undelivered_notice(dead) is None
+
+
+def test_a_refusal_says_nothing_about_the_channels_health() -> None:
+    health = ChannelHealth(failures=3)
+
+    after = after_answer("team", health, after_attempt(row(), REFUSED, at(0), 0.5), at(0))
+
+    assert after == (health, None)
+    assert after_answer("team", health, AttemptDecision(delivery=row()), at(0)) == (health, None)

@@ -318,3 +318,26 @@ def test_a_row_is_never_replaced_in_the_moment_it_was_decided() -> None:
 
     assert decision.deliveries == ()
     assert decision.superseded == ()
+
+
+def test_a_combined_message_on_its_way_or_told_is_the_last_word() -> None:
+    waiting = row(MessageKind.COMBINED, closed())
+    flying = replace(waiting, state=DeliveryState.INFLIGHT)
+
+    assert kinds(decide(closed(), [Change.CLOSED], minutes=10, rows=(waiting,))) == []
+    assert kinds(decide(closed(), [Change.CLOSED], minutes=10, rows=(flying,))) == []
+    assert kinds(decide(closed(), [Change.CLOSED], minutes=10, ledger=told(MessageKind.COMBINED))) == []
+
+
+def test_the_end_is_queued_once() -> None:
+    end = row(MessageKind.CLOSED, closed(), number=2)
+    flying = row(state=DeliveryState.INFLIGHT)
+
+    assert kinds(decide(closed(), [Change.CLOSED], minutes=10, rows=(flying, end))) == []
+    assert kinds(decide(closed(), [Change.CLOSED], minutes=10, rows=(end,), ledger=told())) == []
+
+
+def test_rows_that_are_done_or_dead_do_not_count() -> None:
+    dead = row(state=DeliveryState.DEAD)
+
+    assert kinds(decide(incident(), [Change.OPENED], minutes=1, rows=(dead,))) == [("team", "first")]

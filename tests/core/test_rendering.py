@@ -472,3 +472,58 @@ def test_characters_are_counted_where_a_channel_counts_characters() -> None:
 
     assert len(body) <= 120
     assert len(body.encode()) > 120
+
+
+def test_a_rule_without_reminders_promises_none() -> None:
+    assert "\nWill say when it is over.\n" in message(incident(repeat=timedelta())).body
+
+
+def test_a_status_event_says_what_was_entered_why_and_how_often() -> None:
+    failed = Evidence(summary="running → failed", detail="OOMKilled", affected=1, of=1, covered=1)
+
+    body = message(event(first=failed, latest=failed, count=2)).body
+
+    assert body.startswith("Status running → failed\nOOMKilled\nHappened 2 times so far\nAt 10:05:00")
+
+
+def test_a_reminder_of_a_notice_is_numbered() -> None:
+    title = message(notice(NoticeKind.SOURCE_BLIND, BLIND), MessageKind.REMINDER, reminder=3).title
+
+    assert title.endswith(": key expired · reminder 3")
+
+
+def test_nodes_are_named_and_members_that_give_no_data_have_no_value() -> None:
+    gone = Evidence(
+        metric="gpu",
+        summary="no point of gpu for",
+        value=720.0,
+        unit="s",
+        members=(
+            Member(labels=Labels.of(pod="p0", node="n7"), value=0.2),
+            Member(labels=Labels.of(node="n8"), value=1.0),
+        ),
+        spark=(0.2, 0.3),
+        spark_span=timedelta(hours=1),
+    )
+
+    body = message(incident(first=gone, latest=gone)).body
+
+    assert "Worst first:\n  p0 (n7)\n  n8\n" in body
+    assert "min 20 %, last 30 %" in body
+
+
+def test_one_gpu_a_pod_is_not_grouped() -> None:
+    members = tuple(
+        IncidentMember(labels=Labels.of(pod=f"p{n}", gpu="0"), since=T, value=n / 100) for n in range(12)
+    )
+
+    assert "  p0 gpu 0  0 %" in message(incident(members=members)).body
+
+
+def test_an_end_of_which_nothing_was_measured_is_short() -> None:
+    bare = closed(first=Evidence(), latest=Evidence())
+
+    assert message(bare, MessageKind.CLOSED).body.split("\n") == [
+        "It recovered at 11:30 Asia/Shanghai, after 1 h 25 min (since 10:05).",
+        "Incident 7k3mq2xz",
+    ]

@@ -142,6 +142,21 @@ def test_times_are_in_the_listeners_zone_with_the_date_unless_it_is_today(englis
     assert english.time(datetime.max.replace(tzinfo=UTC))
 
 
+def test_params_of_notices_are_said_in_the_listeners_way(english: Voice, chinese: Voice) -> None:
+    assert english.param("2026-09-17T02:05:00+00:00") == "10:05"
+    assert english.param("20m") == "20 min"
+    assert chinese.param("+6h") == "+6 小时"
+    assert chinese.param("longer than 1m") == "超过 1 分钟"
+    assert chinese.param("key expired") == "密钥已过期"
+    assert english.param("2026-09-17T02:05:00") == "2026-09-17T02:05:00"
+    assert english.param("anything else") == "anything else"
+
+
+def test_log_lines_without_a_usable_time_have_none(english: Voice) -> None:
+    assert english.log_time(0) == ""
+    assert english.log_time(2**63 - 1) != ""
+
+
 VERDICTS = [
     (
         Evidence(metric="gpu", summary="avg over 1h", value=0.041, threshold=0.1, unit="ratio"),
@@ -205,6 +220,14 @@ VERDICTS = [
         "temp a novel thing: 3 K, above 2 K",
         "temp a novel thing：3 K，高于 2 K",
     ),
+    (
+        Evidence(metric="t", summary="max of 95th percentile over 5m", value=91.2, threshold=90, above=True),
+        "t 95th percentile 91.2 over 5 min (highest of its members), above 90",
+        "t 5 分钟 P95 91.2（取各成员的最高），高于 90",
+    ),
+    (Evidence(metric="gpu", summary="no point of gpu for"), "No GPU data so far", "从未有过 GPU 利用率数据"),
+    (Evidence(summary="no line for"), "No log line so far", "从未有过日志"),
+    (Evidence(summary="no line for", value=60.0), "No log line for 1 min", "已 1 分钟没有新日志"),
     (Evidence(), "", ""),
 ]
 
@@ -230,6 +253,7 @@ def test_how_many_are_affected_and_seen(english: Voice, chinese: Voice) -> None:
     assert affected(evidence, "gpu", english) == ["Affected: 56 of 64 GPUs", "Data from 60 of 64 GPUs"]
     assert affected(evidence, "gpu", chinese) == ["受影响：56/64 个 GPU", "有数据：60/64 个 GPU"]
     assert affected(Evidence(affected=1, of=1, covered=1), "pod", english) == []
+    assert affected(Evidence(affected=3), "pod", english) == ["Affected: 3 pods"]
 
 
 @given(
