@@ -395,6 +395,7 @@ def test_blindness_is_named_and_says_what_it_means() -> None:
     ]
     assert "Will remind in 24 h" in told.body
     assert said.title == "警告 · 监控程序 · 无法读取 alaya 的日志、指标：密钥已过期"
+    assert "返回内容：HTTP 200, status 403" in said.body
 
 
 def test_seeing_again_says_for_how_long_it_was_blind() -> None:

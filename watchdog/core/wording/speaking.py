@@ -88,9 +88,10 @@ def _fields(notification: Notification, voice: Voice) -> Mapping[str, str]:
     for name, value in incident.params.items():
         if name == "since" or not value:
             continue
-        fields[name] = (
-            value if name in _NAMES else voice.words.listed.join(map(voice.param, value.split(", ")))
-        )
+        if name == "capability":
+            fields[name] = voice.words.listed.join(map(voice.param, value.split(", ")))
+        else:
+            fields[name] = value if name in _NAMES else voice.param(value)
     return {name: value for name, value in fields.items() if value}
 
 
