@@ -36,7 +36,7 @@ def test_an_acceptance_is_recognised(schema: str, body: str) -> None:
 @pytest.mark.parametrize(
     ("schema", "body", "answer", "code"),
     [
-        ("dingtalk", _body(errcode=130101, errmsg="send too fast"), Answer.RETRY, "errcode 130101"),
+        ("dingtalk", _body(errcode=130101, errmsg="no"), Answer.RETRY, "errcode 130101"),
         ("dingtalk", _body(errcode=410100, errmsg="发送速度太快而限流"), Answer.RETRY, "errcode 410100"),
         ("dingtalk", _body(errcode=90018, errmsg="forbidden for now"), Answer.RETRY, "errcode 90018"),
         ("dingtalk", _body(errcode=-1, errmsg="系统繁忙"), Answer.RETRY, "errcode -1"),

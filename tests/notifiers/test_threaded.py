@@ -138,6 +138,21 @@ async def test_sends_of_one_channel_take_turns(
     assert provider.bodies == ["0", "1", "2", "3"]
 
 
+async def test_waiting_for_its_turn_does_not_use_up_a_sends_deadline(
+    channel: ThreadedNotifier, provider: Provider, clock: Any, message: Make
+) -> None:
+    provider.hangs = True
+    first = asyncio.create_task(channel.send(message(body="first")))
+    second = asyncio.create_task(channel.send(message(body="second")))
+    await provider.reached()
+
+    provider.hangs = False
+    clock.advance(MINUTE)
+
+    assert (await first).answer is Answer.UNKNOWN
+    assert (await second).answer is Answer.OK
+
+
 async def test_a_cancelled_send_leaves_its_thread_behind(
     channel: ThreadedNotifier, provider: Provider, message: Make
 ) -> None:
