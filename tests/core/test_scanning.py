@@ -186,6 +186,15 @@ def test_an_open_traceback_is_told_at_once_and_its_exception_when_it_comes() -> 
     assert fourth.of("errors") is None
 
 
+def test_a_later_traceback_of_the_same_rank_is_not_taken_for_the_end_of_an_open_one() -> None:
+    scanner = LogScanner([rule("errors", "train.py")], ENGINE)
+    other = [TRACE[0], '  File "/app/eval.py", line 1, in <module>', "    main()", "ValueError: other"]
+
+    scanner.scan(TASK, rows(*TRACE[:2]))
+
+    assert scanner.scan(TASK, rows(*other, start=900)).of("errors") is None
+
+
 def test_open_tracebacks_of_different_tasks_are_not_mixed() -> None:
     scanner = LogScanner([rule("errors", "Traceback")], ENGINE)
     other = Task(key="alaya/2", source="alaya", id="2", name="bert")

@@ -3,9 +3,6 @@
 Finds what people leak: authorisation headers, assigned keys and passwords, tokens of a known
 shape, credentials in URLs, private key blocks. The rest of the line stays readable: step numbers,
 commit hashes and token counts are no secrets. Secrets known by value are `redaction`'s business.
-
-Pure, and linear in the length of the line: every pattern begins with a literal, and no two
-neighbouring repetitions of it can match the same characters.
 """
 
 import re
@@ -13,6 +10,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 MASK = "****"
+
+# Every pattern here is linear in the length of the line: it begins with a literal, and no two
+# neighbouring repetitions of it can match the same characters.
 
 _START = r"(?<![A-Za-z0-9])"  # not within a word
 _QUOTE = r"\\?[\"']"

@@ -3,11 +3,6 @@
 A pure state machine: `plan` says what to ask, `absorb` takes the page, tells the new lines and
 the next question. The state it returns is a candidate; only T1 makes it true, and reading anew
 from an older state yields the same lines. Knows neither sources nor what lines mean.
-
-One round (a slot): first what was passed over (GAP), then what is new (HEAD, from the cursor
-minus an overlap to now), then, every few minutes, further back (SWEEP) for lines that became
-visible late. A sweep ends where the newest HEAD began, so the two together have read everything
-visible at that slot, back to `sweep` before the previous one: no line up to `sweep` late is missed.
 """
 
 from collections import Counter
@@ -21,6 +16,10 @@ from watchdog.core.durations import duration_ns
 from watchdog.core.logs import LogLine, LogPage, LogQuery, Progress, ReadKind, StreamKey, StreamState
 from watchdog.core.seen import SeenLines, line_hash
 
+# One round (a slot): first what was passed over (GAP), then what is new (HEAD, from the cursor minus
+# an overlap to now), then, every few minutes, further back (SWEEP). A sweep ends where the newest
+# HEAD began, so the two together have read everything visible at that slot, back to `sweep` before
+# the previous one: no line that is up to `sweep` late is missed.
 _ORDER = (ReadKind.GAP, ReadKind.HEAD, ReadKind.SWEEP)
 _ROUND = 50  # a page with a multiple of this many rows may be the server's own, smaller maximum
 
