@@ -1,6 +1,6 @@
 """The composition root: builds everything from the configuration and runs it.
 
-The only module that knows every adapter. `run` is the daemon, `evaluate_once` the verb `once`,
+The only module that knows every adapter. `serve` is the daemon, `evaluate_once` the verb `once`,
 `probe` asks every source and channel. Owns signals; knows no command line.
 """
 
@@ -81,7 +81,9 @@ class StoreThread:
         self._pool.shutdown(wait=True)
 
 
-async def run(ruleset: Ruleset, state: Path, *, on_start: Callable[[Engine], None] = lambda _: None) -> None:
+async def serve(
+    ruleset: Ruleset, state: Path, *, on_start: Callable[[Engine], None] = lambda _: None
+) -> None:
     """Run the daemon until SIGTERM or SIGINT.
 
     Raises:

@@ -115,16 +115,16 @@ class _Demo:
         return 0
 
     async def _watch(self, cloud: "StandInCloud", clock: "FastClock") -> "Engine":
-        from watchdog import app
+        from watchdog.app import StoreThread, build_engine, build_outside
         from watchdog.demo.story import ACTS, END
         from watchdog.store.sqlite import SqliteStore
 
         ruleset = self._of_cloud(cloud)
         store = SqliteStore.open(self.folder / "state.db", started=clock.now())
-        outside = app.build_outside(ruleset, clock)
+        outside = build_outside(ruleset, clock)
         heard = {name: _Heard(notifier, self.told) for name, notifier in outside.notifiers.items()}
-        thread = app.StoreThread()
-        engine = app.build_engine(ruleset, replace(outside, notifiers=heard), store, clock, thread)
+        thread = StoreThread()
+        engine = build_engine(ruleset, replace(outside, notifiers=heard), store, clock, thread)
         life = asyncio.ensure_future(engine.run())
         try:
             for second, text in ACTS:
@@ -160,7 +160,7 @@ class _Demo:
     def _introduce(self, cloud: "StandInCloud") -> None:
         self.output.line(f"A stand-in cloud answers on {cloud.url}; the daemon polls it like the real one.")
         self.output.line(
-            f"Time runs {self.speed:g} times faster: a minute in {60 / self.speed:.1f} s. Ctrl-C ends it early."
+            f"Time runs {self.speed:g} times faster: a minute in {60 / self.speed:.1f} s. Ctrl-C ends it."
         )
         self.output.line()
 

@@ -30,7 +30,7 @@ def once(
 
     Example: watchdog once rules.yaml
     """
-    from watchdog import app
+    from watchdog.app import evaluate_once
     from watchdog.cli.loading import read_rules, read_settings
     from watchdog.cli.logs import configure
     from watchdog.cli.problems import show_problems
@@ -42,7 +42,7 @@ def once(
     redact = loaded.secrets.redact
     show_problems((*settings.warnings, *loaded.warnings), standard_error(), {}, redact)
     configure(LogLevel.ERROR, settings.settings.log_format, redact)
-    engine = asyncio.run(app.evaluate_once(loaded.ruleset))
+    engine = asyncio.run(evaluate_once(loaded.ruleset))
     judgements = list(judge_now(engine))
     output = standard_output()
     if as_json:

@@ -27,7 +27,7 @@ def run(
 
     Example: watchdog run rules.yaml --state /var/lib/job-watchdog/state.db
     """
-    from watchdog import app
+    from watchdog.app import audible, serve
     from watchdog.cli.loading import read_rules, read_settings
     from watchdog.cli.logs import configure
     from watchdog.cli.problems import show_problems
@@ -38,5 +38,5 @@ def run(
     redact = loaded.secrets.redact
     show_problems((*settings.warnings, *loaded.warnings), standard_error(), {}, redact)
     configure(settings.settings.log_level, settings.settings.log_format, redact)
-    asyncio.run(app.run(app.audible(loaded.ruleset), state or settings.settings.state_path))
+    asyncio.run(serve(audible(loaded.ruleset), state or settings.settings.state_path))
     return 0

@@ -86,13 +86,17 @@ class StagedTask:
         return self.play.phase(self.second(now))
 
     def phase_since(self, now: datetime) -> datetime:
-        """When the run of phases with the current status and pods began."""
+        """When the run of phases with the current status began, while some of its pods went on.
+
+        A pod that dies does not start the task anew; a wholly new set of pods does.
+        """
         since = now
         current = self.phase(now)
         for phase in reversed(self.play.phases):
             if phase.start > self.second(now):
                 continue
-            if (phase.status, phase.pods) != (current.status, current.pods):
+            went_on = not current.pods or bool(set(phase.pods) & set(current.pods))
+            if phase.status != current.status or not went_on:
                 break
             since = from_ns(self.time_ns(phase.start))
         return since

@@ -22,6 +22,7 @@ from watchdog.core.schedule import Break, Interruption, Reading, Schedule
 from watchdog.engine.collector import Collector, Wishes
 from watchdog.engine.inbox import Inbox
 from watchdog.engine.journal import Journal, RunBlocking
+from watchdog.engine.log_reader import Literals
 from watchdog.engine.relay import Relay, Render
 from watchdog.engine.slot import SlotRunner
 from watchdog.engine.world import World
@@ -242,10 +243,9 @@ class Engine:
         return [_not_watching(interruption.begin, interruption.end, reason)]
 
 
-def _required(matches: Sequence[LogMatch]) -> tuple[str, ...]:
+def _required(matches: Sequence[LogMatch]) -> Literals:
     """The substrings the server is to filter by when a reader has fallen behind."""
-    literals, _ = literals_of(pattern.text for match in matches for pattern in match.match)
-    return literals
+    return literals_of(pattern.text for match in matches for pattern in match.match)
 
 
 def _jumped(interruption: Interruption) -> Notice:

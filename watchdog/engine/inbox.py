@@ -44,9 +44,10 @@ class LinesArrived:
     task: Task
     state: StreamState
     lines: tuple[LogLine, ...]
-    standing: int | None = None  # a stream's first read ever: lines that stood there already
-    standing_more: bool = False  # … and there may be more
+    standing: tuple[LogLine, ...] = ()  # a stream's first read ever: rows that stood there already
+    standing_more: bool = False  # … and there are more than were read
     unread: tuple[Unread, ...] = ()  # stretches that were passed over
+    unsearched: tuple[str, ...] = ()  # patterns that the passed-over stretch was not searched for
     remarks: tuple[str, ...] = ()
 
 

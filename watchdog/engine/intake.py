@@ -47,6 +47,7 @@ class Arrivals:
     changes: list[StatusChange] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
     lines: list[tuple[Task, StreamKey, tuple[LogLine, ...]]] = field(default_factory=list)
+    standing: list[LinesArrived] = field(default_factory=list)  # first reads
     streams: dict[StreamKey, StreamState] = field(default_factory=dict)
     remarks: list[tuple[Task, str, str]] = field(default_factory=list)  # (task, metric, remark)
     dropped_tasks: list[str] = field(default_factory=list)
@@ -289,6 +290,8 @@ class Intake:
                 continue
             self.world.streams[lines.state.key] = lines.state
             found.streams[lines.state.key] = lines.state
+            if lines.standing:
+                found.standing.append(lines)
             if lines.lines:
                 found.lines.append((lines.task, lines.state.key, lines.lines))
             found.notices += _log_notices(lines)
@@ -327,16 +330,6 @@ def _retired(state: TaskState, gone: Iterable[Labels]) -> Notice:
 def _log_notices(lines: LinesArrived) -> Iterable[Notice]:
     task = lines.task
     base = {"task": task.name, "source": task.source}
-    if lines.standing:
-        count = f"{lines.standing}+" if lines.standing_more else str(lines.standing)
-        yield Notice(
-            kind=NoticeKind.FIRST_READ,
-            subject=task.key,
-            labels=task.identity,
-            severity=Severity.INFO,
-            params={**base, "count": count, "from": from_ns(lines.state.cursor_ns).isoformat()},
-            lasting=False,
-        )
     for stretch in lines.unread:
         yield Notice(
             kind=NoticeKind.LOG_UNREAD,
@@ -347,6 +340,7 @@ def _log_notices(lines: LinesArrived) -> Iterable[Notice]:
                 "from": from_ns(stretch.start_ns).isoformat(),
                 "to": from_ns(stretch.end_ns).isoformat(),
                 "contains": " / ".join(stretch.literals),
+                "unsearched": " / ".join(lines.unsearched) if stretch.literals else "",
                 "reason": str(stretch.reason),
             },
             lasting=False,

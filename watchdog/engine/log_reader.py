@@ -24,6 +24,9 @@ from watchdog.core.tasks import Task
 from watchdog.engine.inbox import Inbox, LinesArrived
 from watchdog.ports import Clock, Source
 
+Literals = tuple[tuple[str, ...], tuple[str, ...]]
+"""Substrings that cover the log rules' patterns, and the patterns that none of them covers."""
+
 PAGES_A_ROUND = 40
 BASELINE_PAGES = 10
 BASELINE_SPAN = timedelta(hours=24)
@@ -36,7 +39,7 @@ class LogReader:
     task: Task
     key: StreamKey
     inbox: Inbox
-    literals: Callable[[], tuple[str, ...]]  # what the server is to filter by when we fall behind
+    literals: Callable[[], Literals]  # what the server is to filter by when we fall behind
     state: StreamState | None = None
 
     async def read(self, source: Source, clock: Clock) -> None:
@@ -59,27 +62,31 @@ class LogReader:
                     break
                 query = absorbed.next_query
             if behind(self.state, at_ns):
-                given_up = fallback(self.state, self.literals(), at_ns)
+                literals, arrived.unsearched = self.literals()
+                given_up = fallback(self.state, literals, at_ns)
                 self.state = given_up.state
                 arrived.unread.extend(given_up.unread)
         finally:
             self._hand_over(self.state, arrived)
 
     async def _begin(self, source: Source, at_ns: int) -> None:
-        """Start at now; count what stands there already, so that it can be said."""
-        count, more = 0, True
+        """Start at now; look at what stands there already, so that it can be said what is not told."""
+        standing: list[LogLine] = []
+        more = True
         query = baseline_query(self.key, at_ns - duration_ns(BASELINE_SPAN), at_ns)
         for _ in range(BASELINE_PAGES):
             page = await source.logs(self.task, query)
             rows, following = count_baseline(query, page)
-            count += rows
+            standing += page.lines[:rows]
             if following is None:
                 more = False
                 break
             query = following
         self.state = first_run(self.key, at_ns)
         self.inbox.lines.append(
-            LinesArrived(task=self.task, state=self.state, lines=(), standing=count, standing_more=more)
+            LinesArrived(
+                task=self.task, state=self.state, lines=(), standing=tuple(standing), standing_more=more
+            )
         )
 
     def _hand_over(self, state: StreamState, arrived: "_Round") -> None:
@@ -89,6 +96,7 @@ class LogReader:
                 state=state,
                 lines=tuple(arrived.lines),
                 unread=tuple(arrived.unread),
+                unsearched=arrived.unsearched,
                 remarks=tuple(dict.fromkeys(arrived.remarks)),
             )
         )
@@ -97,9 +105,10 @@ class LogReader:
 class _Round:
     """What one round of pages brought."""
 
-    __slots__ = ("lines", "remarks", "unread")
+    __slots__ = ("lines", "remarks", "unread", "unsearched")
 
     def __init__(self) -> None:
         self.lines: list[LogLine] = []
         self.unread: list[Unread] = []
         self.remarks: list[str] = []
+        self.unsearched: tuple[str, ...] = ()

@@ -4,16 +4,16 @@ Runs live, in `watchdog test` and in `once`. Takes what arrived, evaluates every
 every alert, and returns what T1 is to store; afterwards the planner (T2) reads its transitions.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 import numpy as np
 
-from watchdog.core.alerts import Notice
+from watchdog.core.alerts import Notice, NoticeKind
 from watchdog.core.conditions.kinds import LogCount, LogEvent
 from watchdog.core.conditions.log import log_occurrences, log_samples
-from watchdog.core.durations import duration_ns, to_ns
+from watchdog.core.durations import duration_ns, from_ns, to_ns
 from watchdog.core.endings import close_rule_removed, renew
 from watchdog.core.evaluation import evaluate, occurrences
 from watchdog.core.events import advance_events, quiet_expired
@@ -26,8 +26,8 @@ from watchdog.core.notices import advance_notices
 from watchdog.core.outcomes import Evaluation, Occurrence
 from watchdog.core.planning import PlanDecision, PlanInput, plan
 from watchdog.core.protocols import PatternEngine
-from watchdog.core.rules import Rule
-from watchdog.core.scanning import LogScanner
+from watchdog.core.rules import Rule, Severity
+from watchdog.core.scanning import Hits, LogScanner
 from watchdog.core.series import SeriesPoints
 from watchdog.core.tasks import Task
 from watchdog.core.view import View
@@ -71,7 +71,12 @@ class SlotRunner:
         self._judge(self.view(arrivals), seen, tick, steps)
         rules = {rule.name: rule for rule in world.ruleset.rules}
         self._advance(quiet_expired(world.book, tick, rules), steps)
-        said = [*notices, *arrivals.notices, *self.selfwatch.notices(self.evaluations, arrivals, tick)]
+        said = [
+            *notices,
+            *arrivals.notices,
+            *self._untold(arrivals),
+            *self.selfwatch.notices(self.evaluations, arrivals, tick),
+        ]
         self._advance(advance_notices(said, world.book, tick), steps)
         world.series.mark()
         self._first = False
@@ -130,6 +135,26 @@ class SlotRunner:
                 else:
                     samples += self._count(rule, task, log_samples(rule, task, own), tick)
         return found, samples
+
+    def _untold(self, arrivals: Arrivals) -> Iterator[Notice]:
+        """What stood in a log before watching began is not told; how much of it would have been, is."""
+        for lines in arrivals.standing:
+            rules = self._log_rules(lines.task, lines.state.key)
+            hits = LogScanner(rules, self.patterns).scan(lines.task, lines.standing) if rules else Hits()
+            count = len({number for own in hits.by_rule.values() for number in own.matched})
+            if count:
+                yield Notice(
+                    kind=NoticeKind.FIRST_READ,
+                    subject=lines.task.key,
+                    labels=lines.task.identity,
+                    severity=Severity.INFO,
+                    params={
+                        "task": lines.task.name,
+                        "count": f"{count}+" if lines.standing_more else str(count),
+                        "from": from_ns(lines.state.cursor_ns).isoformat(),
+                    },
+                    lasting=False,
+                )
 
     def _log_rules(self, task: Task, key: StreamKey) -> list[Rule]:
         return [

@@ -25,7 +25,7 @@ from watchdog.core.series import SeriesPoints, SeriesStore
 from watchdog.core.tasks import Task, TaskObservation, TaskState
 from watchdog.engine.collector import MetricWish, Wishes
 from watchdog.engine.inbox import Inbox
-from watchdog.engine.log_reader import LogReader
+from watchdog.engine.log_reader import Literals, LogReader
 from watchdog.ports import LogSample, Source, Stored
 
 LATE_POINTS = timedelta(minutes=5)  # how far back each poll looks for points that came late
@@ -45,7 +45,7 @@ class World:
     ruleset: Ruleset
     sources: Mapping[str, Source]
     inbox: Inbox
-    literals: Callable[[Sequence[LogMatch]], tuple[str, ...]]
+    literals: Callable[[Sequence[LogMatch]], Literals]
     book: Book = field(default_factory=Book)
     health: Health = field(default_factory=Health)
     states: dict[str, TaskState] = field(default_factory=dict)
