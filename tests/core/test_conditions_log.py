@@ -198,12 +198,15 @@ def test_matches_are_counted_by_time_and_labels() -> None:
     ]
 
 
-def test_without_by_the_samples_are_the_task_s() -> None:
+def test_samples_name_the_pod_whatever_the_rule_speaks_of() -> None:
     rule = counting()
     hits = LogScanner([rule], ENGINE).scan(TASK, [row("ERROR", "a"), row("ERROR", "b")]).of("burst")
     assert hits is not None
 
-    assert [(labels, value) for _, labels, value in log_samples(rule, TASK, hits)] == [(TASK.identity, 2.0)]
+    assert [(labels, value) for _, labels, value in log_samples(rule, TASK, hits)] == [
+        (TASK.identity.plus({"pod": "a"}), 1.0),
+        (TASK.identity.plus({"pod": "b"}), 1.0),
+    ]
 
 
 def test_every_matching_line_of_a_traceback_is_counted() -> None:

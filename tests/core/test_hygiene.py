@@ -1,6 +1,6 @@
 import pytest
 
-from watchdog.core.hygiene import SCANNED, SHOWN, CleanLine, clean, shown
+from watchdog.core.hygiene import SCANNED, SHOWN, CleanLine, clean, shortened, shown
 from watchdog.core.logs import LogLine
 
 
@@ -130,3 +130,11 @@ def test_launcher_prefixes_are_told_from_the_line(row: str, prefix: str, rank: s
 )
 def test_hostile_rows_of_a_megabyte_are_cheap(row: str) -> None:
     assert len(clean([LogLine(1, "p", row)])) <= 1
+
+
+def test_a_line_cut_twice_says_how_much_of_the_whole_is_missing() -> None:
+    (line,) = clean([LogLine(1, "p", "x" * 1_000_000 + "END")])
+    text = shortened(shown(line.text), 400)
+    assert text.endswith("END")
+    cut = int(text.split("…")[1].split()[0].replace(",", ""))
+    assert cut + text.count("x") + len("END") == 1_000_003

@@ -280,6 +280,7 @@ class _Reader:
         for row in self._list_of("logs"):
             task = self._task_of(row)
             template = _shown(row, keys.LOG_TEXT) * int(row.value(keys.LOG_REPEAT, 1.0))
+            template += _shown(row, keys.LOG_THEN)
             pods = self._chosen(row, keys.LOG_POD, task.pods) if row.get(keys.LOG_POD) else task.pods[:1]
             times = int(row.value(keys.LOG_TIMES, 1.0))
             late = row.value(keys.LOG_VISIBLE, timedelta())

@@ -188,9 +188,14 @@ LOG_REPEAT = Key(
     default="1",
     meaning="The text, so many times in a row: for very long lines.",
 )
+LOG_THEN = Key(
+    name="then",
+    kind=text(longest=2_000_000, multiline=True),
+    meaning="What stands once at the end, after the repeated text.",
+)
 LOG = Table(
     name="log rows",
-    keys=(AT, TASK, LOG_TEXT, LOG_POD, LOG_EVERY, UNTIL, LOG_TIMES, LOG_VISIBLE, LOG_REPEAT),
+    keys=(AT, TASK, LOG_TEXT, LOG_POD, LOG_EVERY, UNTIL, LOG_TIMES, LOG_VISIBLE, LOG_REPEAT, LOG_THEN),
     example="{ at: 3m, text: 'ERROR boom' }",
 )
 

@@ -32,6 +32,7 @@ _PREFIX = re.compile(
     r"|[ ]{0,5}(?P<c>\d{1,6}):[ ]"
     r"|\((?:\w{1,60}[ ])?(?:pid=(?P<d>\d{1,9}))(?:,[ ]ip=[\w.:]{1,60})?\)[ ]?"
 )
+_MARK = re.compile(r" \[…(?P<count>[\d,]{1,15}) characters cut…\] ")
 _BAR = str.maketrans("", "", "0123456789 .,:#=>-+|/\\?█▉▊▋▌▍▎▏░▒▓━╸╺╍*%")
 
 
@@ -59,7 +60,12 @@ def clean(rows: Iterable[LogLine]) -> tuple[CleanLine, ...]:
 
 def shown(text: str) -> str:
     """Return a line cut to what is kept: its beginning and its end, and how much is missing."""
-    return _cut(text, SHOWN)[0]
+    return shortened(text, SHOWN)
+
+
+def shortened(text: str, limit: int) -> str:
+    """Return the beginning and the end of a line, and how much is missing, earlier cuts included."""
+    return _cut(text, limit)[0]
 
 
 def _lines(row: LogLine) -> Iterator[CleanLine]:
@@ -92,7 +98,10 @@ def _cut(text: str, limit: int) -> tuple[str, int]:
     if len(text) <= limit:
         return text, 0
     tail = limit // _TAIL
-    missing = len(text) - limit
+    gone = text[limit - tail : -tail]
+    missing = len(gone)
+    for mark in _MARK.finditer(gone):
+        missing += int(mark["count"].replace(",", "")) - len(mark[0])
     return f"{text[: limit - tail]} […{missing:,} characters cut…] {text[-tail:]}", missing
 
 

@@ -77,11 +77,18 @@ class ScriptedChannel:
         answer = self._scripted()
         if answer is not None and answer.takes:
             await self.clock.sleep(answer.takes)
-        result = DeliveryResult(answer=Answer.OK) if answer is None else answer.result
+        result = self._measured(message) if answer is None else answer.result
         if result.answer in (Answer.OK, Answer.UNKNOWN):
             self.record(self.name, message)
         self.trap.spring(CrashPoint.AFTER_SEND)
         return result
+
+    def _measured(self, message: Message) -> DeliveryResult:
+        """What a channel in good health answers: it refuses a text that is longer than it takes."""
+        size, room = len(message.body.encode()), self.limits.body
+        if size > room:
+            return DeliveryResult(answer=Answer.TOO_LONG, detail=f"{size} bytes, at most {room}")
+        return DeliveryResult(answer=Answer.OK)
 
     async def close(self) -> None:
         """Nothing to stop."""

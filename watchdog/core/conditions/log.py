@@ -55,9 +55,10 @@ def log_occurrences(rule: Rule, task: Task, hits: RuleHits, at: datetime) -> tup
 
 
 def log_samples(rule: Rule, task: Task, hits: RuleHits) -> tuple[tuple[int, Labels, float], ...]:
-    """Return (time in ns, identity labels, number of matching lines) for a LogCount rule.
+    """Return (time in ns, labels of task and pod, number of matching lines) for a LogCount rule.
 
-    Lines with the same time and labels are one sample.
+    The pod is named whatever the rule's `by`: each pod's lines are late in their own way. Lines with
+    the same time and labels are one sample.
 
     Raises:
         TypeError: the rule is no LogCount.
@@ -67,7 +68,7 @@ def log_samples(rule: Rule, task: Task, hits: RuleHits) -> tuple[tuple[int, Labe
         raise TypeError(f"{rule.name}: not a rule that counts log lines")
     counts: dict[tuple[int, Labels], float] = {}
     for line in hits.lines():
-        key = (line.time_ns, _labels(task, condition.by, line.pod))
+        key = (line.time_ns, _labels(task, By.POD, line.pod))
         counts[key] = counts.get(key, 0.0) + 1.0
     return tuple((time_ns, labels, count) for (time_ns, labels), count in sorted(counts.items()))
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from watchdog.core.alerts import Incident
 from watchdog.core.defang import defang_line
+from watchdog.core.hygiene import shortened
 from watchdog.core.labels import GPU, NODE, POD, Labels
-from watchdog.core.notifications import LimitUnit
 from watchdog.core.outcomes import MEMBERS_SHOWN, Evidence, EvidenceLine, Member
-from watchdog.core.trimming import Block, cut
+from watchdog.core.trimming import Block
 from watchdog.core.wording.verdicts import LINE_SIZE, quoted, waits
 from watchdog.core.wording.voice import Voice
 
@@ -143,7 +143,7 @@ def _folded(lines: Sequence[EvidenceLine]) -> list[tuple[EvidenceLine, tuple[str
 
 def _said(line: EvidenceLine, pods: Sequence[str], voice: Voice) -> str:
     words = voice.words
-    text = replace(line, text=cut(line.text, LINE_SIZE, LimitUnit.CHARACTERS))
+    text = replace(line, text=shortened(line.text, LINE_SIZE))
     parts = ["> " if line.matched else "  ", quoted(text, voice)]
     if line.repeated > 1:
         parts.append(" " + words.repeated.format(count=line.repeated))

@@ -8,10 +8,9 @@ from datetime import timedelta
 from watchdog.core.alerts import Incident
 from watchdog.core.durations import parse_duration
 from watchdog.core.evidence import lead
+from watchdog.core.hygiene import shortened
 from watchdog.core.labels import GPU, NODE, POD, Labels
-from watchdog.core.notifications import LimitUnit
 from watchdog.core.outcomes import Evidence, EvidenceLine
-from watchdog.core.trimming import cut
 from watchdog.core.wording.voice import RATIO, Voice
 
 LINE_SIZE = 400  # characters of one log line
@@ -248,7 +247,7 @@ def leading_line(evidence: Evidence, voice: Voice) -> str:
     first = lead(evidence)
     if first is None:
         return ""
-    return quoted(replace(first, text=cut(first.text, LINE_SIZE, LimitUnit.CHARACTERS)), voice)
+    return quoted(replace(first, text=shortened(first.text, LINE_SIZE)), voice)
 
 
 def quoted(line: EvidenceLine, voice: Voice) -> str:
