@@ -23,6 +23,7 @@ from watchdog.engine.collector import Collector, Wishes
 from watchdog.engine.inbox import Inbox
 from watchdog.engine.journal import Journal, RunBlocking
 from watchdog.engine.log_reader import Literals
+from watchdog.engine.pulse import Pulse
 from watchdog.engine.relay import Relay, Render
 from watchdog.engine.slot import SlotRunner
 from watchdog.engine.world import World
@@ -64,6 +65,7 @@ class Engine:
     relay: Relay = field(init=False)
     collectors: tuple[Collector, ...] = field(init=False)
     schedule: Schedule = field(init=False)
+    pulse: Pulse = field(init=False)
     slots: int = 0
     missed: int = 0
     _notices: list[Notice] = field(default_factory=list)
@@ -72,6 +74,7 @@ class Engine:
 
     def __post_init__(self) -> None:
         parts, inbox = self.parts, Inbox()
+        self.pulse = Pulse(started=parts.clock.monotonic())
         self.schedule = Schedule(interval=parts.ruleset.interval)
         self.world = World(ruleset=parts.ruleset, sources=parts.sources, inbox=inbox, literals=_required)
         self.runner = SlotRunner(world=self.world, patterns=parts.patterns)
@@ -154,6 +157,7 @@ class Engine:
             at=clock.now() - late if on_time else clock.now(), monotonic=due if on_time else clock.monotonic()
         )
         await self._gather()
+        began = clock.monotonic()
         await self.journal.catch_up()
         self.schedule, tick, interruption = self.schedule.step(reading)
         self.slots, self.missed = self.slots + 1, self.missed + tick.missed
@@ -164,6 +168,7 @@ class Engine:
         stored = await self.journal.slot(replace(commit, transitions=numbered))
         await self._plan(tick, stored=stored)
         await self._prune(tick)
+        self.pulse.beat(began, clock.monotonic())
         if self.on_slot is not None:
             self.on_slot(self, tick)
 
