@@ -33,6 +33,12 @@ def test_names_are_filled_in_once(load_text, written: str, filled: str) -> None:
     assert description(load_text, written, env) == filled
 
 
+def test_whatever_was_filled_in_is_masked_from_then_on(load_text) -> None:
+    loaded = load_text(RULE.format("'see ${WIKI} or ${OTHER:-the readme}'"), {"WIKI": "wiki-swordfish"})
+
+    assert loaded.secrets.redact("wiki-swordfish: the readme") == "****: the readme"
+
+
 def test_a_reference_within_braces_needs_quotes(problems) -> None:
     assert problems("channels:\n  a: { url: ${TEAM} }\n") == [
         '2:13: within { } or [ ], a ${NAME} needs quotes (write "${TEAM}")'

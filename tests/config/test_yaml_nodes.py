@@ -70,6 +70,15 @@ def test_aliases_that_are_used_often_but_stay_small_are_fine() -> None:
     assert not problems
 
 
+def test_a_large_honest_file_is_not_taken_for_a_bomb() -> None:
+    text = "[[[[[[" + ", ".join(["x"] * 30_000) + "]]]]]]"
+
+    node, problems = tree(text)
+
+    assert node is not None
+    assert not problems
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

@@ -10,7 +10,7 @@ from watchdog.cli.output import Output, Style, cut, display_width, safe
 from watchdog.errors import Problem
 
 _SECRET_LINE = re.compile(
-    r"(?i)((?:pass|secret|token|key|url|cred)[a-z_-]*[\"']?\s*:\s*)(\"[^\"]*\"?|'[^']*'?|[^\s,}\]#]+)"
+    r"(?i)((?:pass|secret|token|key|url|cred)[a-z_-]*[\"']?\s*:\s*)(\"[^\"]*\"?|'[^']*'?|\$\{[^}\s]*\}|[^\s,}\]#]+)"
 )
 _REFERENCE = re.compile(r"^[\"']?\$\{[A-Za-z_][A-Za-z0-9_]*\}[\"']?$")
 _TOKEN = re.compile(r"\"[^\"]*\"?|'[^']*'?|[\[{]|[^\s,\]}:]+(?::[^\s,\]}]+)*")
