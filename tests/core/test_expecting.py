@@ -185,8 +185,14 @@ def test_the_note_says_who_and_why() -> None:
     ]
     assert notes == [
         [{"task": "llama", "reason": "the task has ended", "pods": "p0"}],
-        [{"task": "llama", "reason": "another attempt began", "pods": "p0, p1"}],
-        [{"task": "llama", "reason": "new pods took their place", "pods": "p1"}],
+        [
+            {
+                "task": "llama",
+                "reason": "another attempt began, or new pods took their place",
+                "pods": "p0, p1",
+            }
+        ],
+        [{"task": "llama", "reason": "another attempt began, or new pods took their place", "pods": "p1"}],
         [{"task": "llama", "reason": "not seen for 24 h of watching", "pods": "p1"}],
     ]
 

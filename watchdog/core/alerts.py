@@ -60,6 +60,7 @@ class CloseReason(StrEnum):
     TASK_ENDED = "task ended"
     RULE_REMOVED = "rule removed"
     UNWATCHED = "no longer watched"
+    REPLACED = "replaced"  # another attempt or new pods took over
     FORGOTTEN = "forgotten"
     QUIET = "quiet"  # an event's incident: nothing more came; no message
 

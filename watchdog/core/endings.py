@@ -60,7 +60,13 @@ def _close(
     )
 
 
-def forget(book: Book, task: str, members: Collection[Labels], at: datetime) -> Step:
+def forget(
+    book: Book,
+    task: str,
+    members: Collection[Labels],
+    at: datetime,
+    reason: CloseReason = CloseReason.FORGOTTEN,
+) -> Step:
     """End the alerts of a task about members (`{pod}` or `{pod, gpu}`) that are expected no more."""
     dropped: list[Alert] = []
     leaving: dict[str, list[Alert]] = {}
@@ -75,7 +81,7 @@ def forget(book: Book, task: str, members: Collection[Labels], at: datetime) -> 
             continue
         inside = {member.labels: member for member in incident.active}
         left = {
-            alert.labels: replace(inside[alert.labels], until=at, reason=CloseReason.FORGOTTEN)
+            alert.labels: replace(inside[alert.labels], until=at, reason=reason)
             for alert in alerts
             if alert.labels in inside
         }

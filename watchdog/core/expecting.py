@@ -8,18 +8,20 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from watchdog.core.alerts import Notice, NoticeKind
+from watchdog.core.alerts import CloseReason, Notice, NoticeKind
 from watchdog.core.labels import GPU, POD, Labels
 from watchdog.core.moments import Tick
 from watchdog.core.rules import Severity
 from watchdog.core.tasks import Seen, TaskState
 
 FORGET_AFTER = timedelta(hours=24)  # watched
+PODS_NAMED = 5
+_REASONS = {
+    CloseReason.TASK_ENDED: "the task has ended",
+    CloseReason.REPLACED: "another attempt began, or new pods took their place",
+    CloseReason.FORGOTTEN: "not seen for 24 h of watching",
+}
 TAKEOVER = timedelta(minutes=10)  # how long after an old pod went a new one counts as its heir
-REASON_ENDED = "the task has ended"
-REASON_ATTEMPT = "another attempt began"
-REASON_REPLACED = "new pods took their place"
-REASON_FORGOTTEN = "not seen for 24 h of watching"
 
 
 def see_members(state: TaskState, seen: Mapping[Labels, datetime]) -> TaskState:
@@ -86,25 +88,33 @@ def retire(
     return (state if after == state.expected else replace(state, expected=after)), gone
 
 
-def retired_notice(before: TaskState, gone: Collection[Labels]) -> Notice:
-    """Return the one quiet note about who is expected no more. before: the state given to `retire`."""
+def retired_reason(before: TaskState, gone: Collection[Labels]) -> CloseReason:
+    """Return why these members are expected no more. before: the state given to `retire`."""
+    if before.status.ended:
+        return CloseReason.TASK_ENDED
     members = [member for member in before.expected if member.labels in gone]
     started = before.attempt_started
-    if before.status.ended:
-        reason = REASON_ENDED
-    elif started is not None and all(member.last < started for member in members):
-        reason = REASON_ATTEMPT
-    elif all(member.missing >= TAKEOVER for member in members):
-        reason = REASON_FORGOTTEN
-    else:
-        reason = REASON_REPLACED
+    earlier = started is not None and all(member.last < started for member in members)
+    if not earlier and all(member.missing >= TAKEOVER for member in members):
+        return CloseReason.FORGOTTEN
+    return CloseReason.REPLACED
+
+
+def retired_notice(before: TaskState, gone: Collection[Labels]) -> Notice:
+    """Return the one quiet note about who is expected no more. before: the state given to `retire`."""
     names = sorted({labels.get(POD, labels.get(GPU, "")) for labels in gone})
+    more = len(names) - PODS_NAMED
     return Notice(
         kind=NoticeKind.SET_RETIRED,
         subject=before.task.key,
         labels=before.task.identity,
         severity=Severity.INFO,
-        params={"task": before.task.name, "reason": reason, "pods": ", ".join(names)},
+        params={
+            "task": before.task.name,
+            "reason": _REASONS[retired_reason(before, gone)],
+            "pods": ", ".join(names[:PODS_NAMED])
+            + (f" (+{more})" if (more := len(names) - PODS_NAMED) > 0 else ""),
+        },
         lasting=False,
     )
 

@@ -9,19 +9,18 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import NamedTuple
 
-from watchdog.core.alerts import Notice, NoticeKind
+from watchdog.core.alerts import CloseReason, Notice, NoticeKind
 from watchdog.core.blindness import observe_all
 from watchdog.core.conditions.kinds import Capability
 from watchdog.core.durations import duration_ns, format_duration, from_ns, to_ns
 from watchdog.core.endings import close_unwatched, forget
-from watchdog.core.expecting import retire, see_members
+from watchdog.core.expecting import retire, retired_notice, retired_reason, see_members
 from watchdog.core.health import Failure, Probe, ProbeKey, Standing, only_tasks
 from watchdog.core.incidents import Step, apply
 from watchdog.core.labels import GPU, POD, Labels
 from watchdog.core.logs import LogLine, StreamKey, StreamState
 from watchdog.core.moments import Tick
 from watchdog.core.resolving import outlived, resolve
-from watchdog.core.rules import Severity
 from watchdog.core.tasks import Status, StatusChange, Task, TaskObservation, TaskState
 from watchdog.core.tracking import Diagnosis, diagnose, list_shrank, missed_in_list, observe_task
 from watchdog.engine.inbox import Inbox, LinesArrived, PointsArrived
@@ -275,11 +274,13 @@ class Intake:
             state = see_members(state, {labels: from_ns(t) for labels, t in current.items()})
         probe = ProbeKey(source=state.task.source, capability=Capability.METRICS, task=key)
         if state.status.ended or (world.standing(probe) is Standing.GOOD and not tick.settling):
-            state, gone = retire(state, tick, current.keys())
+            before = state
+            state, gone = retire(before, tick, current.keys(), forget_after=world.ruleset.forget_after)
             if gone:
-                self._apply(forget(world.book, key, gone, tick.at), found)
-                if not state.status.ended:
-                    found.notices.append(_retired(state, gone))
+                reason = retired_reason(before, gone)
+                self._apply(forget(world.book, key, gone, tick.at, reason), found)
+                if reason is not CloseReason.TASK_ENDED:
+                    found.notices.append(retired_notice(before, gone))
         world.states[key] = state
 
     # --- lines
@@ -309,22 +310,6 @@ class Intake:
         if not step.empty:
             self.world.book = apply(self.world.book, step)
             found.steps.append(step)
-
-
-def _retired(state: TaskState, gone: Iterable[Labels]) -> Notice:
-    pods = sorted({labels.get(POD, "") for labels in gone} - {""})
-    return Notice(
-        kind=NoticeKind.SET_RETIRED,
-        subject=f"{state.task.key}/{state.attempt}",
-        labels=state.task.identity,
-        severity=Severity.INFO,
-        params={
-            "task": state.task.name,
-            "pods": ", ".join(pods[:5]) + (f" (+{len(pods) - 5})" if len(pods) > 5 else ""),
-            "reason": "a new attempt or new pods took over, or nothing was seen of them for a day",
-        },
-        lasting=False,
-    )
 
 
 def _log_notices(lines: LinesArrived) -> Iterable[Notice]:

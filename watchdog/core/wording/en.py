@@ -103,6 +103,7 @@ ENGLISH = Wording(
         CloseReason.TASK_ENDED: "task ended",
         CloseReason.RULE_REMOVED: "rule removed",
         CloseReason.UNWATCHED: "no longer watched",
+        CloseReason.REPLACED: "new pods took over",
         CloseReason.FORGOTTEN: "not seen for a long time",
         CloseReason.QUIET: "quiet again",
     },
