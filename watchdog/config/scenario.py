@@ -148,6 +148,7 @@ class _Reader:
             faults=tuple(self._faults()),
             page=int(self.fields.value(keys.PAGE, 500.0)),
             listing=self.fields.value(keys.LISTING, default=True),
+            status_calls=self.fields.value(keys.STATUS_CALLS, default=True),
         )
         scenario = Scenario(
             description=self._text(keys.DESCRIPTION),

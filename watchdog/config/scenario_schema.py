@@ -345,6 +345,12 @@ PAGE = Key(
     meaning="Log rows the source gives at once.",
 )
 LISTING = Key(name="listing", kind=flag(), default="true", meaning="Whether the source has a task list.")
+STATUS_CALLS = Key(
+    name="status_calls",
+    kind=flag(),
+    default="true",
+    meaning="Whether one task's status can be asked for; without, statuses come from the list.",
+)
 POLL = Key(
     name="poll", kind=duration(zero=False), default="the interval", meaning="How often the source is asked."
 )
@@ -367,6 +373,7 @@ SCENARIO = Table(
         CHANNELS_PART,
         PAGE,
         LISTING,
+        STATUS_CALLS,
         OTHERS,
         Key(
             name="tasks",

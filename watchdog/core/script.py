@@ -83,3 +83,4 @@ class Script:
     units: tuple[tuple[str, str], ...] = field(default=())  # metric → unit, beyond the four ratios
     page: int = 500  # log rows a page
     listing: bool = True  # whether it has a task list
+    status_calls: bool = True  # whether one task's status can be asked for

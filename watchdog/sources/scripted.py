@@ -15,7 +15,7 @@ from watchdog.core.health import Failure
 from watchdog.core.logs import LogPage, LogQuery
 from watchdog.core.script import Fault, Script, ScriptedSeries, ScriptedStatus, ScriptedTask
 from watchdog.core.series import SeriesPoints
-from watchdog.core.tasks import Task, TaskObservation
+from watchdog.core.tasks import Status, Task, TaskObservation
 from watchdog.errors import SourceError
 from watchdog.ports import Clock, MetricAnswer, MetricInfo, TaskListing
 
@@ -30,7 +30,8 @@ class ScriptedSource:
 
     def __init__(self, script: Script, clock: Clock, true_now: Callable[[], datetime]) -> None:
         self.name = script.source
-        self.capabilities = frozenset(Capability) - (frozenset() if script.listing else {Capability.LIST})
+        missing = {Capability.LIST: not script.listing, Capability.STATUS: not script.status_calls}
+        self.capabilities = frozenset(one for one in Capability if not missing.get(one, False))
         self._script = script
         self._clock = clock
         self._true_now = true_now
@@ -57,12 +58,14 @@ class ScriptedSource:
         return TaskListing(tasks=tuple(rows))
 
     async def status(self, task: Task) -> TaskObservation:
-        """One task's status."""
+        """One task's status; a task that the list has no longer has vanished."""
         await self._endure(Capability.STATUS, task.key)
         scripted = self._known(task)
         status = self._status(scripted, self._true_now())
         if status is None:
             raise SourceError(Failure.NOT_FOUND, task.key)
+        if self._script.listing and not status.listed:
+            return TaskObservation(task=task, status=Status.VANISHED)
         return self._observation(scripted, status)
 
     async def metric(self, task: Task, metric: str, *, since: datetime, now: datetime) -> MetricAnswer:
