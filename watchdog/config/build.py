@@ -11,6 +11,7 @@ from pathlib import Path
 
 from watchdog.config import build_places as places
 from watchdog.config import schema
+from watchdog.config import schema_services as services
 from watchdog.config.build_conditions import Surroundings
 from watchdog.config.build_rules import Known, RuleBuilder, RuleDefaults
 from watchdog.config.report import Mark, Report
@@ -140,6 +141,8 @@ class _Builder:
             timezone=defaults.value(schema.DEFAULT_TIMEZONE, "UTC"),
             language=defaults.value(schema.DEFAULT_LANGUAGE, schema.Language.ENGLISH),
             forget_after=self._forget_after(),
+            http=services.http(self._fields, self._report),
+            heartbeat=services.heartbeat(self._fields, self._book, self._report),
         )
 
     def _forget_after(self) -> timedelta:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from watchdog.config import schema_conditions as inner
 from watchdog.config import schema_rules as rules
+from watchdog.config import schema_services as services
 from watchdog.config.schema import CHANNEL, DEFAULTS, WATCH, SourceKind, rule_file, source_table
 from watchdog.config.tables import Key
 
@@ -30,6 +31,8 @@ _PARTS: Mapping[str, tuple[Key[object], ...]] = {
     "status": inner.STATUS.keys,
     "changes": inner.CHANGES.keys,
     "levels": rules.LEVEL.keys,
+    "http": services.HTTP.keys,
+    "heartbeat": services.HEARTBEAT.keys,
 }
 
 

@@ -25,6 +25,7 @@ from watchdog.config.kinds import (
 )
 from watchdog.config.report import Report
 from watchdog.config.schema_rules import RULE
+from watchdog.config.schema_services import SECTION_HEARTBEAT, SECTION_HTTP
 from watchdog.config.suggest import did_you_mean
 from watchdog.config.tables import Fields, Key, Table
 from watchdog.config.yaml_nodes import MapNode, Node, ScalarNode
@@ -335,7 +336,15 @@ def rule_file(kinds: Mapping[str, SourceKind]) -> Table:
     """Return the table of the whole file."""
     return Table(
         name="rule file",
-        keys=(SECTION_DEFAULTS, section_sources(kinds), SECTION_WATCH, SECTION_CHANNELS, SECTION_RULES),
+        keys=(
+            SECTION_DEFAULTS,
+            section_sources(kinds),
+            SECTION_WATCH,
+            SECTION_CHANNELS,
+            SECTION_RULES,
+            SECTION_HTTP,
+            SECTION_HEARTBEAT,
+        ),
         example="sources:, watch:, channels: and rules:",
         anchors=True,
         elsewhere={

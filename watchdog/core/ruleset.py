@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import time, timedelta
 
 from watchdog.core.labels import Labels
 from watchdog.core.rules import Rule, Severity
@@ -59,6 +59,28 @@ class ChannelSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HttpSpec:
+    """Where the health pages and metrics answer. `host`: an IP address, or localhost."""
+
+    host: str
+    port: int
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return self.host in ("localhost", "::1") or self.host.startswith("127.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatSpec:
+    """How others learn that the watchdog itself is alive. `daily_note` is in the ruleset's zone."""
+
+    url: Secret = Secret("")  # noqa: RUF009 - a text, immutable; "" = none is called
+    every: timedelta = timedelta(minutes=5)
+    daily_note: time | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ruleset:
     """The whole file, valid."""
 
@@ -70,4 +92,6 @@ class Ruleset:
     timezone: str = "UTC"
     language: str = "en"
     forget_after: timedelta = timedelta(hours=24)  # without data for this long, a member is not expected
+    http: HttpSpec | None = None
+    heartbeat: HeartbeatSpec | None = None
     digest: str = ""  # of the file's content
