@@ -107,7 +107,7 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
     ),
     NoticeKind.FIRST_READ: NoticeText(
         title=("reads the log of {task} from now on", "reads a log from now on: {subject}"),
-        body=("{count} older lines were not looked at.", "Only lines after {from} are."),
+        body=("{count} older matching lines were not told.", "Only lines after {from} are."),
     ),
     NoticeKind.RULE_THIN: NoticeText(
         title=("rule {rule} cannot be judged on {task}", "rule {rule} cannot be judged: {subject}"),

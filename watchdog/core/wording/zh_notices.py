@@ -96,7 +96,7 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
     ),
     NoticeKind.FIRST_READ: NoticeText(
         title=("从现在起读取 {task} 的日志", "从现在起读取日志：{subject}"),
-        body=("此前已有的 {count} 行不作检查。", "只检查 {from} 之后的日志。"),
+        body=("此前匹配的 {count} 行未通知。", "只通知 {from} 之后的日志。"),
     ),
     NoticeKind.RULE_THIN: NoticeText(
         title=("规则 {rule} 在 {task} 上无法判断", "规则 {rule} 无法判断：{subject}"),
