@@ -271,6 +271,13 @@ def test_windows_never_reach_into_the_attempt_before(lab):
     assert lab.judge(rule(below=0.99), 107) == {"": THIN}
 
 
+def test_pods_of_the_attempt_before_give_no_labelset(lab):
+    lab.put("gpu", range(1, 61), 0.0, pod="old")
+    lab.change(attempt_started=lab.at(60.5))
+    lab.put("gpu", [61, 62], 0.0, pod="new")
+    assert lab.judge(last(below=0.1, by=By.POD), 62) == {"new": TRUE}
+
+
 def test_a_value_of_the_attempt_before_is_not_the_newest_value(lab):
     lab.put("gpu", range(1, 61), 0.0, pod="p1")
     lab.change(attempt_started=lab.at(60.5))
