@@ -84,6 +84,10 @@ class NoticeKind(StrEnum):
     UNKNOWN_STATUS = "unknown status word"
     SET_RETIRED = "old pods retired"
     RULES_REJECTED = "rule file rejected"
+    SLOTS_LATE = "evaluation late"
+    TOO_MANY_ALERTS = "too many alerts"
+    HEARTBEAT_UNHEARD = "heartbeat not heard"
+    STILL_WATCHING = "still watching"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,14 +60,17 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
     ),
     NoticeKind.UNDELIVERED: NoticeText(
         title=(
+            "channel {channel} was removed with {messages} undelivered message(s)",
             "channel {channel} was not told of {rule} · {task}",
             "channel {channel} was not told of {rule}",
             "a message was not delivered",
         ),
         body=(
             "A message about incident {incident} was given up after {attempts} attempts.",
+            "They were about {incidents}; `watchdog why` says more of each.",
             "The last answer: {answer}",
-            "Look at the channel's address and permissions; `watchdog check --probe` asks it.",
+            # `.0`: said only where there was an answer, without saying it again.
+            "{answer:.0}Look at the channel's address and permissions; `watchdog check --probe` asks it.",
         ),
     ),
     NoticeKind.STATE_NOT_STORED: NoticeText(
@@ -155,5 +158,42 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
         body=("{problems}", "The rules that were in force stay in force."),
         over_title=("accepted the rule file",),
         over_body=("It was rejected from {since} to {until} ({duration}).",),
+    ),
+    NoticeKind.SLOTS_LATE: NoticeText(
+        title=("cannot keep its interval",),
+        body=(
+            "{missed} of the last {slots} evaluations were left out: the one before took too long.",
+            "The newest took {took}; the interval is {interval}.",
+            "The slowest rule: {rule}",
+            "Alerts are late. A longer `interval`, fewer rules or a faster machine helps.",
+        ),
+        over_title=("keeps its interval again",),
+        over_body=("It could not from {since} to {until} ({duration}).",),
+    ),
+    NoticeKind.TOO_MANY_ALERTS: NoticeText(
+        title=("rule {rule} is true of more than it can follow", "a rule is true of too much: {subject}"),
+        body=(
+            "Followed: {limit}. Left out: {left}.",
+            "What is left out is told when there is room.",
+            "Group it by pod or task, or narrow it with `select`.",
+        ),
+        over_title=(
+            "rule {rule} follows all it is true of again",
+            "{subject} follows all it is true of again",
+        ),
+        over_body=("Some was left out between {since} and {until} ({duration}).",),
+    ),
+    NoticeKind.HEARTBEAT_UNHEARD: NoticeText(
+        title=("its heartbeat is not heard outside",),
+        body=(
+            "Calling the dead man's switch failed {failures} times in a row. The last answer: {answer}",
+            "It will report the watchdog as dead, although the watching goes on.",
+        ),
+        over_title=("its heartbeat is heard outside again",),
+        over_body=("It was not from {since} to {until} ({duration}).",),
+    ),
+    NoticeKind.STILL_WATCHING: NoticeText(
+        title=("still watching: tasks {tasks}, rules {rules}", "still watching"),
+        body=("Incidents open: {firing}", "But: {but}"),
     ),
 }

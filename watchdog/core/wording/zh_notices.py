@@ -49,14 +49,16 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
     ),
     NoticeKind.UNDELIVERED: NoticeText(
         title=(
+            "渠道 {channel} 已移除，尚有 {messages} 条消息未送达",
             "渠道 {channel} 未收到 {rule} · {task} 的消息",
             "渠道 {channel} 未收到 {rule} 的消息",
             "有一条消息未能送达",
         ),
         body=(
             "关于事件 {incident} 的消息在尝试 {attempts} 次后放弃。",
+            "涉及事件：{incidents}；详情见 `watchdog why`。",
             "最近一次返回：{answer}",
-            "请检查该渠道的地址和权限；`watchdog check --probe` 可以测试。",
+            "{answer:.0}请检查该渠道的地址和权限；`watchdog check --probe` 可以测试。",
         ),
     ),
     NoticeKind.STATE_NOT_STORED: NoticeText(
@@ -135,5 +137,39 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
         body=("{problems}", "原有规则继续生效。"),
         over_title=("规则文件已生效",),
         over_body=("{since} 至 {until}（{duration}）期间规则文件有错误。",),
+    ),
+    NoticeKind.SLOTS_LATE: NoticeText(
+        title=("无法按间隔完成判断",),
+        body=(
+            "最近 {slots} 次判断中有 {missed} 次因前一次耗时过长而跳过。",
+            "最近一次耗时 {took}，间隔为 {interval}。",
+            "最慢的规则：{rule}",
+            "告警会延迟。可以加长 `interval`、减少规则或换用更快的机器。",
+        ),
+        over_title=("已恢复按间隔判断",),
+        over_body=("{since} 至 {until}（{duration}）期间未能按时判断。",),
+    ),
+    NoticeKind.TOO_MANY_ALERTS: NoticeText(
+        title=("规则 {rule} 命中的对象过多，无法全部跟踪", "规则命中的对象过多：{subject}"),
+        body=(
+            "已跟踪：{limit}，未跟踪：{left}。",
+            "有空余时会补报未跟踪的对象。",
+            "可以按 pod 或任务分组，或用 `select` 缩小范围。",
+        ),
+        over_title=("规则 {rule} 已恢复全部跟踪", "{subject} 已恢复全部跟踪"),
+        over_body=("{since} 至 {until}（{duration}）期间有对象未被跟踪。",),
+    ),
+    NoticeKind.HEARTBEAT_UNHEARD: NoticeText(
+        title=("外部心跳未被收到",),
+        body=(
+            "呼叫外部心跳监测已连续失败 {failures} 次，最近一次返回：{answer}",
+            "对方会报告本程序已停止，但监控仍在进行。",
+        ),
+        over_title=("外部心跳已恢复",),
+        over_body=("{since} 至 {until}（{duration}）期间未被收到。",),
+    ),
+    NoticeKind.STILL_WATCHING: NoticeText(
+        title=("仍在监控：任务 {tasks} 个，规则 {rules} 条", "仍在监控"),
+        body=("未结束的事件：{firing}", "但是：{but}"),
     ),
 }
