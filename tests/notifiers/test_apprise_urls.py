@@ -81,10 +81,10 @@ def test_incident_keys_are_ours(url: str) -> None:
     assert all("under its own key" in remark for remark in remarks)
 
 
-def test_several_recipients_in_one_url_are_warned_of() -> None:
+def test_several_recipients_in_one_url_are_refused() -> None:
     (remark,) = inspect_url("mailto://smtp.example.com/?from=wd@example.com&to=a@example.com,b@example.com")
 
-    assert remark.startswith("it has 2 recipients")
+    assert remark.startswith("cannot be used: it has 2 recipients")
 
 
 def test_plain_http_is_warned_of() -> None:

@@ -359,7 +359,7 @@ def _remarks(service: apprise.NotifyBase, given: Mapping[str, str]) -> Iterator[
     schema = str(service.schema)
     if (recipients := len(service)) > 1:
         yield (
-            f"it has {recipients} recipients: an answer is known only for all of them together, and a "
+            f"cannot be used: it has {recipients} recipients: an answer is known only for all of them together, and a "
             "repeat reaches those who got it; make a channel of each"
         )
     for option, why in _WHY.items():
