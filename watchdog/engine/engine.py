@@ -135,9 +135,10 @@ class Engine:
 
     async def stop(self, patience: timedelta = timedelta(seconds=3)) -> None:
         """After `run` was cancelled: end deliveries in flight, disconnect, release the store."""
-        await self.relay.drain(patience)
+        await asyncio.gather(
+            self.relay.drain(patience), *(collector.close() for collector in self.collectors)
+        )
         await self.relay.close()
-        await asyncio.gather(*(collector.close() for collector in self.collectors))
         await self.journal.close()
 
     async def _slots(self) -> None:

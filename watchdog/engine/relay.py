@@ -57,6 +57,7 @@ class Relay:
     notices: list[Notice] = field(default_factory=list)  # taken by the next slot
     sent: int = 0
     _wake: dict[str, asyncio.Event] = field(default_factory=dict)
+    _attempts: set[asyncio.Task[None]] = field(default_factory=set)
 
     def supersede(self, ids: Iterable[int]) -> None:
         """Drop pending rows that new ones say too; at once, before anybody could start to send them."""
@@ -106,22 +107,35 @@ class Relay:
         notifier = self.notifiers[channel]
         row = replace(row, state=DeliveryState.INFLIGHT)
         self.rows[row.id] = row
-        await self.journal.started(row)
-        result = await notifier.send(self.render(row.notification, notifier))
-        await self._settle(row, result)
+        attempt = asyncio.ensure_future(self._attempt(row, notifier))
+        self._attempts.add(attempt)
+        attempt.add_done_callback(self._attempts.discard)
+        await asyncio.shield(attempt)  # when this loop is cancelled the attempt goes on: see `drain`
         return True
 
     async def drain(self, patience: timedelta) -> None:
-        """Before stopping: wait shortly for rows in flight; what does not end in time is sent again later."""
-        deadline = self.clock.monotonic() + patience
-        while self.clock.monotonic() < deadline and any(
-            row.state is DeliveryState.INFLIGHT for row in self.rows.values()
-        ):
-            await self.clock.sleep(timedelta(milliseconds=50))
+        """After the loops were cancelled: wait shortly for attempts in flight, then leave them.
+
+        What did not end in time may have arrived; the next start sends it again and says so.
+        """
+        if self._attempts and patience > timedelta():
+            timer = asyncio.ensure_future(self.clock.sleep(patience))
+            ended = asyncio.gather(*self._attempts, return_exceptions=True)
+            await asyncio.wait([timer, ended], return_when=asyncio.FIRST_COMPLETED)
+            timer.cancel()
+        left = list(self._attempts)
+        for attempt in left:
+            attempt.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     async def close(self) -> None:
         """Stop every channel."""
         await asyncio.gather(*(notifier.close() for notifier in self.notifiers.values()))
+
+    async def _attempt(self, row: Delivery, notifier: Notifier) -> None:
+        await self.journal.started(row)
+        result = await notifier.send(self.render(row.notification, notifier))
+        await self._settle(row, result)
 
     async def _settle(self, row: Delivery, result: DeliveryResult) -> None:
         moment, channel = self.moment(), row.notification.channel

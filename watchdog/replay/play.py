@@ -110,6 +110,7 @@ class Play:
             await life
         except* SimulatedCrashError:
             pass
+        await self._buried()
         await self._world.sleep(self._trap.down)
         return self._live(self._ruleset_now())
 
@@ -118,6 +119,12 @@ class Play:
         await asyncio.gather(life, return_exceptions=True)
         if gently and self.engine is not None:
             await self.engine.stop()
+        await self._buried()
+
+    async def _buried(self) -> None:
+        """What a dead process had in flight ends with it."""
+        if self.engine is not None:
+            await self.engine.relay.drain(timedelta())
 
     def _live(self, ruleset: Ruleset) -> "asyncio.Task[None]":
         """Start a life of the engine."""
