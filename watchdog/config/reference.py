@@ -1,12 +1,13 @@
-"""The reference tables of docs/rules.md, made from the tables that the rule file is read with.
+"""The reference tables of docs/rules.md and docs/scenarios.md, made from the tables the files are read with.
 
-`watchdog schema --docs docs/rules.md` puts them between their marks; a test fails when the file is stale.
+`watchdog schema --docs docs/rules.md` puts them between their marks; a test fails when a document is stale.
 Owns the layout of the tables; the words around them are the document's own.
 """
 
 import re
 from collections.abc import Mapping
 
+from watchdog.config import scenario_schema as scenarios
 from watchdog.config import schema_conditions as inner
 from watchdog.config import schema_rules as rules
 from watchdog.config import schema_services as services
@@ -35,6 +36,18 @@ _PARTS: Mapping[str, tuple[Key[object], ...]] = {
     "heartbeat": services.HEARTBEAT.keys,
 }
 
+_SCENARIO_PARTS: Mapping[str, tuple[Key[object], ...]] = {
+    "scenario": scenarios.SCENARIO.keys,
+    "scenario tasks": scenarios.SCENARIO_TASK.keys,
+    "scenario series": scenarios.SERIES.keys,
+    "scenario logs": scenarios.LOG.keys,
+    "scenario statuses": scenarios.STATUS.keys,
+    "scenario faults": scenarios.FAULT.keys,
+    "scenario events": scenarios.EVENT.keys,
+    "scenario answers": scenarios.ANSWER.keys,
+    "scenario expect": scenarios.EXPECT.keys,
+}
+
 
 def regenerate(document: str, kinds: Mapping[str, SourceKind]) -> str:
     """Return the document with every table between marks made anew.
@@ -42,7 +55,9 @@ def regenerate(document: str, kinds: Mapping[str, SourceKind]) -> str:
     Raises:
         KeyError: a mark names a table that does not exist.
     """
-    parts = dict(_PARTS) | {f"source {name}": source_table(kind).keys for name, kind in kinds.items()}
+    parts = {**_PARTS, **_SCENARIO_PARTS} | {
+        f"source {name}": source_table(kind).keys for name, kind in kinds.items()
+    }
     parts["sections"] = rule_file(kinds).keys
 
     def replacement(match: re.Match[str]) -> str:
@@ -57,8 +72,13 @@ def documented(document: str) -> frozenset[str]:
 
 
 def part_names(kinds: Mapping[str, SourceKind]) -> frozenset[str]:
-    """Return the names of all tables there are."""
+    """Return the names of all tables of the rule file."""
     return frozenset(_PARTS) | {f"source {name}" for name in kinds} | {"sections"}
+
+
+def scenario_part_names() -> frozenset[str]:
+    """Return the names of all tables of a scenario file."""
+    return frozenset(_SCENARIO_PARTS)
 
 
 def markdown(keys: tuple[Key[object], ...]) -> str:

@@ -3,7 +3,7 @@
 Pure. A scenario passes only if every expected message came, in time and in words, and none else.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -32,18 +32,20 @@ def judge(scenario: Scenario, sent: Sequence[Sent]) -> Verdict:
     """Compare what was sent with what the scenario expects."""
     left = list(sent)
     letters: dict[str, str] = {}
-    failures: list[str] = []
+    missed: list[tuple[Expectation, dict[str, str]]] = []
     pairs: list[tuple[Expectation | None, Sent | None, str]] = []
     for wanted in sorted(scenario.expect, key=lambda expectation: expectation.at[0]):
         found = next((message for message in left if not _differs(wanted, message, letters)), None)
-        if found is not None:
-            left.remove(found)
-            if wanted.incident:
-                letters[wanted.incident] = found.incident
-            pairs.append((wanted, found, ""))
+        if found is None:
+            missed.append((wanted, dict(letters)))
             continue
-        near = min(left, key=lambda message: _distance(wanted, message), default=None)
-        why = _differs(wanted, near, letters) if near is not None else "nothing was sent"
+        left.remove(found)
+        if wanted.incident:
+            letters[wanted.incident] = found.incident
+        pairs.append((wanted, found, ""))
+    failures: list[str] = []
+    for wanted, then in missed:
+        why = _why_missed(wanted, left, then)
         failures.append(f"line {wanted.line}: expected {_short(wanted)}: {why}")
         pairs.append((wanted, None, why))
     if not scenario.others:
@@ -51,6 +53,12 @@ def judge(scenario: Scenario, sent: Sequence[Sent]) -> Verdict:
     pairs += [(None, message, "" if scenario.others else "not expected") for message in left]
     failures += _broken_silence(scenario.none_between, sent)
     return Verdict(failures=tuple(failures), pairs=tuple(sorted(pairs, key=_when)))
+
+
+def _why_missed(wanted: Expectation, left: Sequence[Sent], letters: Mapping[str, str]) -> str:
+    """Say in what the nearest message that nobody expects differs."""
+    near = min(left, key=lambda message: _distance(wanted, message), default=None)
+    return "nothing more was sent" if near is None else _differs(wanted, near, letters)
 
 
 def side_by_side(verdict: Verdict) -> list[tuple[str, str, str]]:
@@ -67,7 +75,7 @@ def offset_text(offset: timedelta) -> str:
     return f"T{'-' if whole < timedelta() else '+'}{format_duration(abs(whole))}"
 
 
-def _differs(wanted: Expectation, message: Sent, letters: dict[str, str]) -> str:
+def _differs(wanted: Expectation, message: Sent, letters: Mapping[str, str]) -> str:
     """Why a message is not the expected one; "" if it is."""
     if (wanted.channel, wanted.kind) != (message.channel, message.kind):
         return f"nearest is {_sent(message)}"
@@ -84,7 +92,7 @@ def _differs(wanted: Expectation, message: Sent, letters: dict[str, str]) -> str
     return _wrong_incident(wanted.incident, message.incident, letters)
 
 
-def _wrong_incident(letter: str, incident: str, letters: dict[str, str]) -> str:
+def _wrong_incident(letter: str, incident: str, letters: Mapping[str, str]) -> str:
     if not letter:
         return ""
     if letter in letters:
