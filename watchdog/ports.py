@@ -12,7 +12,7 @@ from watchdog.core.alerts import Alert, Incident, Transition
 from watchdog.core.conditions.kinds import Capability
 from watchdog.core.health import ProbeState
 from watchdog.core.labels import Labels
-from watchdog.core.logs import LogPage, LogQuery, StreamState
+from watchdog.core.logs import LogPage, LogQuery, StreamKey, StreamState
 from watchdog.core.moments import Moment
 from watchdog.core.notifications import (
     ChannelLimits,
@@ -134,6 +134,7 @@ class SlotCommit:
     tasks: tuple[TaskState, ...] = ()  # upserted
     dropped_tasks: tuple[str, ...] = ()
     streams: tuple[StreamState, ...] = ()  # upserted: the log cursors
+    dropped_streams: tuple[StreamKey, ...] = ()
     probes: tuple[ProbeState, ...] = ()  # upserted
     samples: tuple[LogSample, ...] = ()
     forget_samples_before_ns: int = 0

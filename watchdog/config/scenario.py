@@ -64,6 +64,7 @@ class ScenarioEvent:
     stall: timedelta = timedelta()
     disk_full: timedelta = timedelta()
     rules: Node | None = None
+    reload: Node | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -331,6 +332,7 @@ class _Reader:
                 stall=row.value(keys.EVENT_STALL, nothing),
                 disk_full=row.value(keys.EVENT_DISK, nothing),
                 rules=row.get(keys.EVENT_RULES),
+                reload=row.get(keys.EVENT_RELOAD),
             )
 
     def _channel_of(self, row: Fields) -> str:

@@ -256,6 +256,11 @@ EVENT_JUMP = Key(name="jump", kind=offset(), meaning="The machine's wall clock j
 EVENT_SUSPEND = Key(name="suspend", kind=duration(), meaning="The machine sleeps.")
 EVENT_STALL = Key(name="stall", kind=duration(), meaning="The process is stopped (SIGSTOP).")
 EVENT_RULES = Key(name="rules", kind=anything(), meaning="With `restart`: start with these rules.")
+EVENT_RELOAD = Key(
+    name="reload",
+    kind=anything(),
+    meaning="The rule file is loaded anew, without a restart, with these rules.",
+)
 EVENT_DISK = Key(name="disk_full", kind=duration(), meaning="The state cannot be written for this long.")
 EVENT = Table(
     name="event",
@@ -269,6 +274,7 @@ EVENT = Table(
         EVENT_SUSPEND,
         EVENT_STALL,
         EVENT_RULES,
+        EVENT_RELOAD,
         EVENT_DISK,
     ),
     example="{ at: 8m, restart: 1m }",
@@ -352,7 +358,10 @@ STATUS_CALLS = Key(
     meaning="Whether one task's status can be asked for; without, statuses come from the list.",
 )
 POLL = Key(
-    name="poll", kind=duration(zero=False), default="the interval", meaning="How often the source is asked."
+    name="poll",
+    kind=duration(zero=False),
+    default="that of `defaults`",
+    meaning="How often the source is asked.",
 )
 OTHERS = Key(
     name="others",

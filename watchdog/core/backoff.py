@@ -30,6 +30,7 @@ SECOND_TRY = timedelta(minutes=5)  # after a refusal
 MAX_AGE = timedelta(hours=24)
 MAX_AGE_INFO = timedelta(hours=1)
 BROKEN_AFTER = 5  # failures in a row
+INCIDENTS_NAMED = 10
 
 _URGENT = frozenset({MessageKind.FIRST, MessageKind.ESCALATION})
 _RETRYABLE = frozenset({Answer.RETRY, Answer.UNKNOWN})
@@ -172,6 +173,41 @@ def undelivered_notice(delivery: Delivery) -> Notice | None:
         },
         lasting=False,
         exclude=(channel,),
+    )
+
+
+REMOVED = DeliveryResult(answer=Answer.PERMANENT, detail="the channel was removed from the rule file")
+
+
+def channel_removed(row: Delivery) -> AttemptDecision:
+    """Decide what becomes of a row whose channel is gone: it is given up."""
+    return _dead(replace(row, attempts=row.attempts + 1, last_result=REMOVED))
+
+
+def channel_removed_notice(channel: str, rows: Iterable[Delivery]) -> Notice | None:
+    """Return the one notice about all that a removed channel was still to be told; None = nothing.
+
+    What was to be said about channels themselves needs no telling.
+    """
+    about = (NoticeKind.UNDELIVERED, NoticeKind.CHANNEL_BROKEN)
+    untold = [row.notification.incident for row in rows if row.notification.incident.notice not in about]
+    if not untold:
+        return None
+    ids = list(dict.fromkeys(incident.id for incident in untold))
+    more = f" (+{len(ids) - INCIDENTS_NAMED})" if len(ids) > INCIDENTS_NAMED else ""
+    return Notice(
+        kind=NoticeKind.UNDELIVERED,
+        subject=channel,
+        severity=max(
+            (Severity.WARNING, *(incident.severity for incident in untold)),
+            key=lambda severity: severity.rank,
+        ),
+        params={
+            "channel": channel,
+            "messages": str(len(untold)),
+            "incidents": ", ".join(ids[:INCIDENTS_NAMED]) + more,
+        },
+        lasting=False,
     )
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from watchdog.core.alerts import Alert, Change, CloseReason, Incident, IncidentMember
-from watchdog.core.incidents import Book, Step, closed, closed_alike, transition, with_members
+from watchdog.core.alerts import Alert, Change, CloseReason, Incident, IncidentMember, NoticeKind
+from watchdog.core.incidents import SUBJECT, Book, Step, closed, closed_alike, transition, with_members
 from watchdog.core.labels import SOURCE, TASK, Labels
 from watchdog.core.rules import Rule
 
@@ -43,6 +43,32 @@ def close_unwatched(
 
     dropped = [alert for alert in book.all_alerts() if alert.labels.get(TASK) not in watched]
     return _close(book, gone, dropped, CloseReason.UNWATCHED, at)
+
+
+def close_stale_notices(
+    book: Book,
+    at: datetime,
+    *,
+    rules: Collection[str],
+    sources: Collection[str],
+    channels: Collection[str],
+) -> Step:
+    """End what was said about rules, sources and channels that the rule file does not name any more.
+
+    rules, sources, channels: the names of all in force.
+    """
+
+    def gone(incident: Incident) -> bool:
+        match incident.notice:
+            case NoticeKind.RULE_THIN:
+                return incident.params.get("rule") not in rules
+            case NoticeKind.RULE_SLOW:
+                return incident.params.get(SUBJECT) not in (*rules, *sources)
+            case NoticeKind.CHANNEL_BROKEN:
+                return incident.params.get(SUBJECT) not in channels
+        return False
+
+    return _close(book, gone, [], CloseReason.UNWATCHED, at)
 
 
 def _close(

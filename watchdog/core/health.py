@@ -151,3 +151,9 @@ def only_tasks(health: Health, tasks: Collection[str]) -> Health:
     """Return the health without tasks that are no longer watched. tasks: keys of those that are."""
     kept = {key: state for key, state in health.states.items() if not key.task or key.task in tasks}
     return health if len(kept) == len(health.states) else Health(states=kept)
+
+
+def only_sources(health: Health, sources: Collection[str]) -> Health:
+    """Return the health without sources that are asked no more. sources: names of those that are."""
+    kept = {key: state for key, state in health.states.items() if key.source in sources}
+    return health if len(kept) == len(health.states) else Health(states=kept)

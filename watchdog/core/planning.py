@@ -5,7 +5,7 @@ what is about to be said (outbox) and what is so. Planning again after a decisio
 adds nothing. Knows no wording and no transport.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -126,6 +126,22 @@ def channels_of(incident: Incident, channels: tuple[ChannelSpec, ...]) -> tuple[
         if (not incident.notify or channel.name in incident.notify)
         and channel.name not in incident.exclude
         and incident.severity.rank >= channel.min_severity.rank
+    )
+
+
+def newly_due(
+    incidents: Iterable[Incident], before: Mapping[str, Sequence[str]], channels: tuple[ChannelSpec, ...]
+) -> tuple[Pair, ...]:
+    """Return which open incidents are for channels that they were not for under the rules before.
+
+    before: by incident id, for the incidents that were open then.
+    """
+    return tuple(
+        (incident.id, channel)
+        for incident in incidents
+        if _lasts(incident) and incident.id in before
+        for channel in channels_of(incident, channels)
+        if channel not in before[incident.id]
     )
 
 

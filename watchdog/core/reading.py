@@ -85,6 +85,30 @@ def first_run(key: StreamKey, at_ns: int) -> StreamState:
     return StreamState(key=key, cursor_ns=at_ns, progress=progress)
 
 
+def taken_over(
+    key: StreamKey, before: Sequence[StreamState], policy: ReadingPolicy = _DEFAULT
+) -> StreamState:
+    """Return the state of a stream that goes on where others of the same task stop being read.
+
+    before: at least one. It begins an overlap before the end that they all reached, and knows the
+    lines that any of them consumed there: none is skipped, and none comes twice.
+    """
+    before = [_known(state) for state in before]
+    seen: dict[int, tuple[int, int]] = {}
+    for state in before:
+        for value, (time_ns, count) in state.seen.items():
+            seen[value] = (time_ns, max(count, seen.get(value, (0, 0))[1]))
+    reached_ns = min(state.progress.complete_ns or state.cursor_ns for state in before)
+    floor_ns = max(
+        reached_ns - duration_ns(policy.overlap), *(state.progress.floor_ns for state in before), 0
+    )
+    begun = first_run(key, reached_ns)
+    progress = replace(begun.progress, floor_ns=floor_ns)
+    return replace(
+        begun, seen=SeenLines.of(seen), progress=progress, lines=max(state.lines for state in before)
+    )
+
+
 def baseline_query(key: StreamKey, since_ns: int, at_ns: int, policy: ReadingPolicy = _DEFAULT) -> LogQuery:
     """Return the first question for counting what stands in the log before watching begins."""
     return LogQuery(start_ns=since_ns, end_ns=at_ns, limit=policy.limit, pod=key.pod, contains=key.prefilter)

@@ -51,6 +51,7 @@ class Schedule:
     """Where the slots lie and how much was watched.
 
     watched: of all runs so far (stored with every slot). origin: monotonic time of slot 0.
+    following: the interval from the next slot on, if it is to change.
     """
 
     interval: timedelta
@@ -60,6 +61,7 @@ class Schedule:
     last: Reading | None = None
     run: timedelta = timedelta()
     settling: int = 0
+    following: timedelta | None = None
 
     @property
     def gap(self) -> timedelta:
@@ -78,10 +80,28 @@ class Schedule:
         if self.origin is None or self.last is None:
             return monotonic
         passed = (max(monotonic, self.last.monotonic) - self.origin) // self.interval
-        return self.origin + (passed + 1) * self.interval
+        due = self.origin + (passed + 1) * self.interval
+        if self.following is None:
+            return due
+        return min(due, max(monotonic, self.last.monotonic + self.following))
+
+    def paced(self, interval: timedelta) -> "Schedule":
+        """Return the schedule with another interval. What has begun ends as a slot of the old one.
+
+        So a shorter interval makes no outage of the time that has passed since the last slot.
+        """
+        if self.last is None:
+            return replace(self, interval=interval, following=None)
+        return replace(self, following=None if interval == self.interval else interval)
 
     def step(self, reading: Reading) -> tuple["Schedule", Tick, Interruption | None]:
         """Take one slot now. Returns the new schedule, the tick, and what broke the watch, if anything."""
+        after, tick, interruption = self._step(reading)
+        if after.following is not None:
+            after = replace(after, interval=after.following, following=None, origin=reading.monotonic)
+        return after, tick, interruption
+
+    def _step(self, reading: Reading) -> tuple["Schedule", Tick, Interruption | None]:
         if self.last is None or self.origin is None:
             return self._first(reading)
         passed = reading.monotonic - self.last.monotonic

@@ -347,6 +347,13 @@ class SeriesStore:
             self._interned.update((one, one) for table in self._tables.values() for one in table.labels)
         return dropped
 
+    def forget_metric(self, metric: str) -> None:
+        """Drop every series of a metric, of all sources, and that any task ever answered."""
+        for key in [key for key in self._tables if key[1] == metric]:
+            fresh = Table(metric, self._interned)
+            fresh.keep_ns = self._tables[key].keep_ns
+            self._tables[key] = fresh
+
     def newest(self, source: str, metric: str, task: str = "") -> int:
         """Return the time of the newest point of a metric, or of one task's; 0 = none."""
         table = self.table(source, metric)

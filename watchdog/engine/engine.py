@@ -20,6 +20,7 @@ from watchdog.core.protocols import PatternEngine
 from watchdog.core.ruleset import Ruleset
 from watchdog.core.schedule import Break, Interruption, Reading, Schedule
 from watchdog.engine.collector import Collector, Wishes
+from watchdog.engine.crew import Crew
 from watchdog.engine.inbox import Inbox
 from watchdog.engine.journal import Journal, RunBlocking
 from watchdog.engine.log_reader import Literals
@@ -63,7 +64,7 @@ class Engine:
     runner: SlotRunner = field(init=False)
     journal: Journal = field(init=False)
     relay: Relay = field(init=False)
-    collectors: tuple[Collector, ...] = field(init=False)
+    crew: Crew = field(init=False)
     schedule: Schedule = field(init=False)
     pulse: Pulse = field(init=False)
     slots: int = 0
@@ -71,6 +72,8 @@ class Engine:
     _notices: list[Notice] = field(default_factory=list)
     _slow_for: dict[str, int] = field(default_factory=dict)
     _pruned: timedelta | None = None
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)  # one slot, or one change of rules, at a time
+    _repaced: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         parts, inbox = self.parts, Inbox()
@@ -87,12 +90,19 @@ class Engine:
             moment=self.moment,
             jitter=parts.jitter,
         )
-        self.collectors = tuple(
-            Collector(
+        self.crew = Crew(relay=self.relay, collectors=())
+        self.crew.collectors = self._collectors()
+
+    def _collectors(self) -> tuple[Collector, ...]:
+        """One for each source of the rules; a source that has one already keeps it."""
+        parts, known = self.parts, {id(own.source): own for own in self.crew.collectors}
+        return tuple(
+            known.get(id(parts.sources[spec.name]))
+            or Collector(
                 source=parts.sources[spec.name],
                 poll=spec.poll,
                 clock=parts.clock,
-                inbox=inbox,
+                inbox=self.world.inbox,
                 wishes=partial(self._wishes, spec.name),
                 jitter=parts.jitter,
             )
@@ -111,33 +121,46 @@ class Engine:
         """Resume, then watch until cancelled. A slot that fails in an unforeseen way ends the run."""
         await self.resume()
         async with asyncio.TaskGroup() as loops:
-            for collector in self.collectors:
-                loops.create_task(collector.run(), name=f"collector {collector.source.name}")
-            for channel in self.parts.notifiers:
-                loops.create_task(self.relay.run(channel), name=f"relay {channel}")
+            self.crew.start(loops)
             loops.create_task(self._slots(), name="slots")
+
+    async def adopt(self, parts: Parts) -> None:
+        """Go on with other rules, sources and channels: all of them, between two slots.
+
+        parts: as they are, but for ruleset, sources, notifiers and render. A source or channel that is
+        the same object goes on undisturbed; the others start, or end what they are at and leave.
+        """
+        async with self._turn:
+            before, self.parts = self.parts, parts
+            self.world.adopt(parts.ruleset, parts.sources, parts.clock.now())
+            self.runner.adopt(before.ruleset)
+            fresh = self.relay.adopt(parts.notifiers, parts.render)
+            self.crew.take_over(self._collectors(), fresh)
+            self.schedule = self.schedule.paced(parts.ruleset.interval)
+            self._repaced.set()
+            await self.relay.give_up_removed()
 
     async def resume(self) -> None:
         """Take up what the store holds, and ask everything once before the first slot."""
-        stored = await self.journal.load()
-        self.world.restore(stored)
-        self.relay.rows = {row.id: row for row in stored.outbox}
-        self.relay.ledger = {(entry.incident, entry.channel): entry for entry in stored.ledger}
-        if stored.moment is not None:
-            self.schedule = Schedule(
-                interval=self.parts.ruleset.interval,
-                watched=stored.moment.watched,
-                before_start=stored.moment.at,
-            )
-        await self._gather()  # the lists: they decide what else there is to ask
-        self.world.prime(self.parts.clock.now())
-        await self._gather()
+        async with self._turn:
+            stored = await self.journal.load()
+            self.world.restore(stored)
+            self.relay.resume(stored.outbox, stored.ledger)
+            self.relay.recall(stored.incidents)
+            await self.relay.give_up_removed()
+            if stored.moment is not None:
+                self.schedule = Schedule(
+                    interval=self.parts.ruleset.interval,
+                    watched=stored.moment.watched,
+                    before_start=stored.moment.at,
+                )
+            await self._gather()  # the lists: they decide what else there is to ask
+            self.world.prime(self.parts.clock.now())
+            await self._gather()
 
     async def stop(self, patience: timedelta = timedelta(seconds=3)) -> None:
         """After `run` was cancelled: end deliveries in flight, disconnect, release the store."""
-        await asyncio.gather(
-            self.relay.drain(patience), *(collector.close() for collector in self.collectors)
-        )
+        await asyncio.gather(self.relay.drain(patience), self.crew.close())
         await self.relay.close()
         await self.journal.close()
 
@@ -145,8 +168,20 @@ class Engine:
         clock = self.parts.clock
         while True:
             due = self.schedule.next_due(clock.monotonic())
-            await clock.sleep(due - clock.monotonic())
-            await self.slot(due)
+            if await self._waited(due - clock.monotonic()):
+                await self.slot(due)
+
+    async def _waited(self, duration: timedelta) -> bool:
+        """Wait. Returns whether it was to the end: a changed schedule cuts it short."""
+        self._repaced.clear()
+        timer = asyncio.ensure_future(self.parts.clock.sleep(duration))
+        repaced = asyncio.ensure_future(self._repaced.wait())
+        try:
+            await asyncio.wait([timer, repaced], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            timer.cancel()
+            repaced.cancel()
+        return not self._repaced.is_set()
 
     async def slot(self, due: timedelta) -> None:
         """Run the slot that is due at a monotonic time."""
@@ -158,6 +193,11 @@ class Engine:
             at=clock.now() - late if on_time else clock.now(), monotonic=due if on_time else clock.monotonic()
         )
         await self._gather()
+        async with self._turn:
+            await self._decide(reading)
+
+    async def _decide(self, reading: Reading) -> None:
+        clock = self.parts.clock
         began = clock.monotonic()
         await self.journal.catch_up()
         self.schedule, tick, interruption = self.schedule.step(reading)
@@ -187,9 +227,9 @@ class Engine:
     async def _gather(self) -> None:
         """Ask what is due, and wait a little for the answers."""
         grace = min(self.schedule.interval * GRACE_SHARE, GRACE_MOST)
-        for collector in self.collectors:
+        for collector in self.crew.collectors:
             collector.start_due()
-        await asyncio.gather(*(collector.settled(grace) for collector in self.collectors))
+        await asyncio.gather(*(collector.settled(grace) for collector in self.crew.collectors))
 
     async def _prune(self, tick: Tick) -> None:
         watched = tick.moment.watched
@@ -218,7 +258,7 @@ class Engine:
 
     def _slow(self) -> list[Notice]:
         notices = []
-        for collector in self.collectors:
+        for collector in self.crew.collectors:
             name = collector.source.name
             slow = collector.late_questions()
             self._slow_for[name] = self._slow_for.get(name, 0) + 1 if slow else 0

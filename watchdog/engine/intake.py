@@ -64,6 +64,8 @@ class Intake:
         world = self.world
         found = Arrivals()
         for arrived in inbox.listings:
+            if arrived.source not in world.sources:
+                continue  # it left while this was on its way
             self._listing(arrived.source, arrived.listing.tasks, arrived.listing.complete, tick, found)
         for status in inbox.statuses:
             self._status(status.observation, tick, found)
@@ -185,6 +187,7 @@ class Intake:
         batches: dict[tuple[str, str], list[PointsArrived]] = {}
         for points in arrived:
             if points.task.key in world.states:
+                world.answered(points.task.key, points.metric)
                 batches.setdefault((points.task.source, points.metric), []).append(points)
         untrue: dict[tuple[str, str], Untrue] = {}
         for (source, metric), batch in batches.items():
@@ -220,6 +223,8 @@ class Intake:
         """One probe per key and slot: a failure of any part counts; an answer that is not of now is one."""
         found: dict[ProbeKey, Probe] = {}
         for probe in probes:
+            if probe.key.source not in self.world.sources:
+                continue
             if probe.key.task and probe.key.task not in self.world.states:
                 continue
             before = found.get(probe.key)

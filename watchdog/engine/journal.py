@@ -34,6 +34,8 @@ def merge(first: SlotCommit, second: SlotCommit) -> SlotCommit:
     """Return one T1 that has the effect of both, in order."""
     dropped_alerts = {*first.dropped_alerts, *second.dropped_alerts} - {a.id for a in second.alerts}
     dropped_tasks = {*first.dropped_tasks, *second.dropped_tasks} - {t.task.key for t in second.tasks}
+    dropped_streams = {*first.dropped_streams, *second.dropped_streams} - {s.key for s in second.streams}
+    streams = {s.key: s for s in (*first.streams, *second.streams) if s.key not in dropped_streams}
     alerts = {a.id: a for a in (*first.alerts, *second.alerts) if a.id not in dropped_alerts}
     tasks = {t.task.key: t for t in (*first.tasks, *second.tasks) if t.task.key not in dropped_tasks}
     return SlotCommit(
@@ -44,7 +46,8 @@ def merge(first: SlotCommit, second: SlotCommit) -> SlotCommit:
         transitions=(*first.transitions, *second.transitions),
         tasks=tuple(tasks.values()),
         dropped_tasks=tuple(sorted(dropped_tasks)),
-        streams=tuple({s.key: s for s in (*first.streams, *second.streams)}.values()),
+        streams=tuple(streams.values()),
+        dropped_streams=tuple(dropped_streams),
         probes=tuple({p.key: p for p in (*first.probes, *second.probes)}.values()),
         samples=(*first.samples, *second.samples),
         forget_samples_before_ns=max(first.forget_samples_before_ns, second.forget_samples_before_ns),

@@ -4,8 +4,9 @@ What is read ahead of T1 is memory only: the durable cursor moves when a slot ha
 lines. Each round is bounded; a reader that stays too far behind falls back to the server's filter.
 """
 
+import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from watchdog.core.durations import duration_ns, to_ns
@@ -34,16 +35,28 @@ BASELINE_SPAN = timedelta(hours=24)
 
 @dataclass(slots=True, kw_only=True)
 class LogReader:
-    """One followed stream. `state` runs ahead of what T1 has stored; None = never read."""
+    """One followed stream. `state` runs ahead of what T1 has stored; None = never read.
+
+    retired: nobody wants the stream any more; what is still being read of it is dropped.
+    """
 
     task: Task
     key: StreamKey
     inbox: Inbox
     literals: Callable[[], Literals]  # what the server is to filter by when we fall behind
     state: StreamState | None = None
+    retired: bool = False
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def read(self, source: Source, clock: Clock) -> None:
-        """Read what is new. A failure is raised after what came before it was handed over."""
+        """Read what is new. A failure is raised after what came before it was handed over.
+
+        One read at a time: while a source is replaced, the old and the new adapter may both ask.
+        """
+        async with self._turn:
+            await self._read(source, clock)
+
+    async def _read(self, source: Source, clock: Clock) -> None:
         at_ns = to_ns(clock.now())
         if self.state is None:
             await self._begin(source, at_ns)
@@ -83,14 +96,14 @@ class LogReader:
                 break
             query = following
         self.state = first_run(self.key, at_ns)
-        self.inbox.lines.append(
+        self._deliver(
             LinesArrived(
                 task=self.task, state=self.state, lines=(), standing=tuple(standing), standing_more=more
             )
         )
 
     def _hand_over(self, state: StreamState, arrived: "_Round") -> None:
-        self.inbox.lines.append(
+        self._deliver(
             LinesArrived(
                 task=self.task,
                 state=state,
@@ -100,6 +113,10 @@ class LogReader:
                 remarks=tuple(dict.fromkeys(arrived.remarks)),
             )
         )
+
+    def _deliver(self, lines: LinesArrived) -> None:
+        if not self.retired:
+            self.inbox.lines.append(lines)
 
 
 class _Round:

@@ -10,15 +10,20 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from watchdog.core.alerts import Notice
+from watchdog.core.alerts import Incident, Notice, NoticeKind
 from watchdog.core.backoff import (
+    BROKEN_AFTER,
+    REMOVED,
     AttemptDecision,
     ChannelHealth,
     after_answer,
     after_attempt,
+    channel_removed,
+    channel_removed_notice,
     next_due,
     undelivered_notice,
 )
+from watchdog.core.incidents import SUBJECT
 from watchdog.core.moments import Moment
 from watchdog.core.notifications import (
     Answer,
@@ -36,6 +41,7 @@ from watchdog.ports import AttemptCommit, Clock, Notifier
 log = logging.getLogger(__name__)
 
 LONGEST_WAIT = timedelta(seconds=60)
+LONG_AGO = timedelta(days=-36_500)  # watched: whatever was given up then may be tried again now
 
 Render = Callable[[Notification, Notifier], Message]
 
@@ -80,20 +86,83 @@ class Relay:
         taken, self.notices = tuple(self.notices), []
         return taken
 
-    async def run(self, channel: str) -> None:
-        """Deliver to one channel for ever. Ends only by cancellation."""
-        event = self._event(channel)
-        while True:
-            event.clear()
-            if await self.step(channel):
+    def resume(self, outbox: Iterable[Delivery], ledger: Iterable[LedgerEntry]) -> None:
+        """Take up what the store holds."""
+        self.rows = {row.id: row for row in outbox}
+        self.ledger = {(entry.incident, entry.channel): entry for entry in ledger}
+
+    def recall(self, incidents: Iterable[Incident]) -> None:
+        """After a start: a channel of which it was said that it takes no messages has to prove otherwise."""
+        for incident in incidents:
+            if incident.notice is NoticeKind.CHANNEL_BROKEN and incident.open:
+                channel = incident.params.get(SUBJECT, "")
+                self.health[channel] = ChannelHealth(failures=BROKEN_AFTER, broken=True)
+
+    def adopt(self, notifiers: Mapping[str, Notifier], render: Render) -> tuple[str, ...]:
+        """Go on with other channels. Returns the names of those whose notifier is new.
+
+        What waited for a channel with a new address is tried there at once. Rows of a channel that is
+        gone stay until `give_up_removed`. A send in flight ends on the notifier it began with.
+        """
+        now = self.moment().watched
+        fresh = tuple(name for name, own in notifiers.items() if self.notifiers.get(name) is not own)
+        self.notifiers, self.render = notifiers, render
+        self.health = {
+            name: replace(health, not_before=timedelta()) if name in fresh else health
+            for name, health in self.health.items()
+            if name in notifiers
+        }
+        for row in list(self.rows.values()):
+            if row.notification.channel in fresh and row.state is DeliveryState.PENDING:
+                self.rows[row.id] = replace(row, not_before=min(row.not_before, now), last_result=None)
+        for event in self._wake.values():
+            event.set()
+        self._wake = {}
+        return fresh
+
+    def invite(self, pairs: Iterable[Pair]) -> None:
+        """Let channels that begin to be for an open incident be told of it, if they were not before."""
+        self.given_up.update((pair, LONG_AGO) for pair in pairs if pair not in self.ledger)
+
+    async def give_up_removed(self) -> None:
+        """Give up, and report, what waits for channels that are not there any more."""
+        untold: dict[str, list[Delivery]] = {}
+        for row in list(self.rows.values()):
+            channel = row.notification.channel
+            if channel in self.notifiers or row.state is not DeliveryState.PENDING:
                 continue
-            waiting = asyncio.ensure_future(event.wait())
-            timer = asyncio.ensure_future(self.clock.sleep(self._wait(channel)))
-            try:
-                await asyncio.wait([waiting, timer], return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                waiting.cancel()
-                timer.cancel()
+            untold.setdefault(channel, []).append(row)
+            decision = channel_removed(row)
+            self._remember(decision)
+            await self.journal.attempt(
+                AttemptCommit(delivery=decision.delivery, result=REMOVED, at=self.moment())
+            )
+        for channel, rows in untold.items():
+            notice = channel_removed_notice(channel, rows)
+            self.notices.extend([notice] if notice is not None else [])
+            log.warning("messages given up channel=%s reason=removed count=%d", channel, len(rows))
+
+    async def run(self, channel: str, notifier: Notifier) -> None:
+        """Deliver to one channel, until it is cancelled or the channel has another notifier."""
+        try:
+            while self.notifiers.get(channel) is notifier:
+                event = self._event(channel)
+                event.clear()
+                if not await self.step(channel):
+                    await self._rest(channel, event)
+        finally:
+            if self.notifiers.get(channel) is not notifier:
+                await notifier.close()
+
+    async def _rest(self, channel: str, event: asyncio.Event) -> None:
+        """Wait until a row can become due, or something changes."""
+        waiting = asyncio.ensure_future(event.wait())
+        timer = asyncio.ensure_future(self.clock.sleep(self._wait(channel)))
+        try:
+            await asyncio.wait([waiting, timer], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
+            timer.cancel()
 
     async def step(self, channel: str) -> bool:
         """Try the next due row of a channel, if there is one. Returns whether there was."""
@@ -144,12 +213,17 @@ class Relay:
         self.health[channel], notice = after_answer(
             channel, self.health.get(channel, ChannelHealth()), decision, moment
         )
+        if channel not in self.notifiers:
+            notice = None  # it left while this was in flight
         notices = [notice, undelivered_notice(decision.delivery) if decision.gave_up else None]
         self.notices.extend(found for found in notices if found is not None)
         _log(decision, result)
         await self.journal.attempt(
             AttemptCommit(delivery=decision.delivery, result=result, at=moment, ledger=decision.ledger)
         )
+        if channel not in self.notifiers:
+            self.health.pop(channel, None)
+            await self.give_up_removed()
 
     def _remember(self, decision: AttemptDecision) -> None:
         row = decision.delivery

@@ -14,19 +14,20 @@ from watchdog.core.alerts import Notice, NoticeKind
 from watchdog.core.conditions.kinds import LogCount, LogEvent
 from watchdog.core.conditions.log import log_occurrences, log_samples
 from watchdog.core.durations import duration_ns, from_ns, to_ns
-from watchdog.core.endings import close_rule_removed, renew
+from watchdog.core.endings import close_rule_removed, close_stale_notices, renew
 from watchdog.core.evaluation import evaluate, occurrences
 from watchdog.core.events import advance_events, quiet_expired
 from watchdog.core.incidents import Step, apply, join
 from watchdog.core.labels import Labels
-from watchdog.core.lifecycle import advance
+from watchdog.core.lifecycle import Gate, advance, gate
 from watchdog.core.logs import StreamKey
 from watchdog.core.moments import Tick
 from watchdog.core.notices import advance_notices
 from watchdog.core.outcomes import Evaluation, Occurrence
-from watchdog.core.planning import PlanDecision, PlanInput, plan
+from watchdog.core.planning import PlanDecision, PlanInput, channels_of, newly_due, plan
 from watchdog.core.protocols import PatternEngine
 from watchdog.core.rules import Rule, Severity
+from watchdog.core.ruleset import Ruleset
 from watchdog.core.scanning import Hits, LogScanner
 from watchdog.core.series import SeriesPoints
 from watchdog.core.tasks import Task
@@ -51,7 +52,8 @@ class SlotRunner:
     selfwatch: SelfWatch = field(init=False)
     evaluations: dict[str, Evaluation] = field(default_factory=dict)  # of the newest slot, by rule
     _scanners: dict[tuple[str, ...], LogScanner] = field(default_factory=dict)
-    _first: bool = True
+    _new_rules: bool = True  # the next slot is the first with these rules
+    _due_before: dict[str, tuple[str, ...]] | None = None  # incident → channels, under the rules before
 
     def __post_init__(self) -> None:
         self.intake = Intake(self.world)
@@ -62,9 +64,8 @@ class SlotRunner:
         world = self.world
         world.now = tick.at
         steps: list[Step] = []
-        if self._first:
-            self._advance(close_rule_removed(world.book, world.ruleset.rules, tick.at), steps)
-            self._advance(renew(world.book, world.ruleset.rules), steps)
+        if self._new_rules:
+            self._take_over(tick, steps)
         arrivals = self.intake.take(inbox, tick)
         steps += arrivals.steps
         seen, samples = self._scan(arrivals, tick)
@@ -79,12 +80,43 @@ class SlotRunner:
         ]
         self._advance(advance_notices(said, world.book, tick), steps)
         world.series.mark()
-        self._first = False
-        return self._commit(join(steps), arrivals, samples, tick)
+        commit = self._commit(join(steps), arrivals, samples, tick)
+        self._new_rules = False
+        return commit
+
+    def adopt(self, before: Ruleset) -> None:
+        """Go on with the rules that the world has now. What was compiled for the same patterns stays."""
+        was = {rule.name: rule.condition for rule in before.rules}
+        now = {rule.name: rule.condition for rule in self.world.ruleset.rules}
+        same = {name for name in was if was[name] == now.get(name)}
+        self._scanners = {names: own for names, own in self._scanners.items() if same.issuperset(names)}
+        self.evaluations = {name: own for name, own in self.evaluations.items() if name in same}
+        if self._due_before is None:
+            incidents = self.world.incidents.values()
+            self._due_before = {one.id: channels_of(one, before.channels) for one in incidents if one.open}
+        self._new_rules = True
+
+    def _take_over(self, tick: Tick, steps: list[Step]) -> None:
+        """End what belongs to rules that are gone; the rest is told as the rules say now."""
+        world, ruleset = self.world, self.world.ruleset
+        self._advance(close_rule_removed(world.book, ruleset.rules, tick.at), steps)
+        self._advance(renew(world.book, ruleset.rules), steps)
+        stale = close_stale_notices(
+            world.book,
+            tick.at,
+            rules=[rule.name for rule in ruleset.rules],
+            sources=world.sources.keys(),
+            channels=[channel.name for channel in ruleset.channels],
+        )
+        self._advance(stale, steps)
 
     def plan(self, relay: Relay, tick: Tick, *, not_stored: bool) -> PlanDecision:
         """T2's decision, from what T1 has just made true."""
         world = self.world
+        if self._due_before is not None:
+            found = newly_due(world.incidents.values(), self._due_before, world.ruleset.channels)
+            relay.invite(found)
+            self._due_before = None
         return plan(
             PlanInput(
                 mark=world.mark,
@@ -131,7 +163,8 @@ class SlotRunner:
                 if own is None:
                     continue
                 if isinstance(rule.condition, LogEvent):
-                    found.setdefault(rule.name, []).extend(log_occurrences(rule, task, own, tick.at))
+                    if gate(rule, self.world.states.get(task.key), tick.at) is Gate.OPEN:
+                        found.setdefault(rule.name, []).extend(log_occurrences(rule, task, own, tick.at))
                 else:
                     samples += self._count(rule, task, log_samples(rule, task, own), tick)
         return found, samples
@@ -234,6 +267,8 @@ class SlotRunner:
         for incident in step.incidents:
             world.incidents[incident.id] = incident
         memory, world.new_memory = world.new_memory, {}
+        dropped_streams = world.drop_streams() if self._new_rules else ()
+        streams = (state for key, state in arrivals.streams.items() if key not in dropped_streams)
         return SlotCommit(
             moment=tick.moment,
             alerts=step.alerts,
@@ -242,7 +277,8 @@ class SlotRunner:
             transitions=step.transitions,
             tasks=world.changed_states(),
             dropped_tasks=tuple(arrivals.dropped_tasks),
-            streams=tuple(arrivals.streams.values()),
+            streams=tuple(streams),
+            dropped_streams=dropped_streams,
             probes=world.changed_probes(),
             samples=tuple(samples),
             forget_samples_before_ns=self._oldest_sample(tick),

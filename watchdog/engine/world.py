@@ -4,24 +4,26 @@ Owns what is kept in memory between slots and how a start restores it. Everythin
 is decided in `core`; how a slot changes it is `intake` and `slot`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
 import numpy as np
 
 from watchdog.core.alerts import Incident, Transition
 from watchdog.core.conditions.kinds import Capability, LogCount, LogEvent, LogMatch
-from watchdog.core.durations import EPOCH, from_ns
+from watchdog.core.durations import EPOCH, from_ns, to_ns
 from watchdog.core.evaluation import needs
-from watchdog.core.health import Health, ProbeKey, ProbeState, Standing, resumed, standing
+from watchdog.core.health import Health, ProbeKey, ProbeState, Standing, only_sources, resumed, standing
 from watchdog.core.incidents import Book
-from watchdog.core.labels import TASK, Labels
+from watchdog.core.labels import TASK, Labels, fingerprint
 from watchdog.core.logs import StreamKey, StreamState
+from watchdog.core.reading import taken_over
 from watchdog.core.resolving import resolve
 from watchdog.core.rules import Rule
 from watchdog.core.ruleset import Ruleset
-from watchdog.core.series import SeriesPoints, SeriesStore
+from watchdog.core.series import COUNTED, SeriesPoints, SeriesStore
 from watchdog.core.tasks import Task, TaskObservation, TaskState
 from watchdog.engine.collector import MetricWish, Wishes
 from watchdog.engine.inbox import Inbox
@@ -29,7 +31,7 @@ from watchdog.engine.log_reader import Literals, LogReader
 from watchdog.ports import LogSample, Source, Stored
 
 LATE_POINTS = timedelta(minutes=5)  # how far back each poll looks for points that came late
-LOG_METRIC = "log:"
+DEEP_ANSWERS = 2  # so many answers reach far back after a rule wants more of the past
 DEFAULT_POLL = timedelta(seconds=60)
 
 
@@ -62,13 +64,15 @@ class World:
     now: datetime = EPOCH  # the newest slot
     _stored_blind: dict[ProbeKey, ProbeState] = field(default_factory=dict)
     _needs: dict[str, dict[str, timedelta]] = field(default_factory=dict)  # task → metric → lookback
+    _deep: dict[tuple[str, str], int] = field(default_factory=dict)  # (task, metric) → answers to come
 
     # --- a start
 
     def restore(self, stored: Stored) -> None:
         """Resume from what the store holds."""
         self.book = Book.of(stored.alerts, stored.incidents)
-        self.health = resumed(stored.probes)
+        self.health = only_sources(resumed(stored.probes), self.sources.keys())
+        self._stored_blind = {state.key: state for state in stored.probes if state.blind}
         self.states = {state.task.key: state for state in stored.tasks}
         self.stored_states = dict(self.states)
         self.streams = {state.key: state for state in stored.streams}
@@ -76,21 +80,59 @@ class World:
         self.transitions = list(stored.transitions)
         self.mark = stored.mark
         self.memory = dict(stored.memory)
+        self._count_anew(EPOCH if stored.moment is None else stored.moment.at)
         self.tasks_changed()
         self._restore_samples(stored.samples)
 
     def prime(self, at: datetime) -> None:
-        """Before the first slot: know the tasks that the lists name, so that they can be asked about."""
+        """Before a slot with these rules: know the tasks that they name, so that they can be asked about."""
         for arrived in self.inbox.listings:
-            self.listings[arrived.source] = arrived.listing.tasks
+            if arrived.source in self.sources:
+                self.listings[arrived.source] = arrived.listing.tasks
         for task in resolve(self.ruleset.watch, self.listings, self.states):
             if task.key not in self.states:
                 self.states[task.key] = TaskState(task=task, watched_since=at)
         self.tasks_changed()
 
-    def _restore_samples(self, samples: Iterable[LogSample]) -> None:
+    def adopt(self, ruleset: Ruleset, sources: Mapping[str, Source], at: datetime) -> None:
+        """Go on with other rules, between two slots. What they no longer name ends in the next slot."""
+        rebuilt = {name for name, own in sources.items() if self.sources.get(name) is not own}
+        known = sources.keys() - rebuilt
+        self.ruleset, self.sources = ruleset, sources
+        self.listings = {name: rows for name, rows in self.listings.items() if name in known}
+        self.health = only_sources(self.health, sources.keys())
+        before = self._needs
+        self._count_anew(at)
+        self.prime(at)
+        for task, wanted in self._needs.items():
+            for metric, lookback in wanted.items():
+                if lookback > before.get(task, {}).get(metric, timedelta()):
+                    self._deep[task, metric] = DEEP_ANSWERS
+
+    def _count_anew(self, at: datetime) -> None:
+        """Forget what a counting rule found with other patterns than it has now."""
+        for rule in self.ruleset.rules:
+            if not isinstance(rule.condition, LogCount):
+                continue
+            mark = fingerprint(repr(rule.condition.lines))
+            known, _, _ = self.memory.get(_counted(rule.name), "").partition(" ")
+            if known and known != mark:
+                self.series.forget_metric(COUNTED + rule.name)
+                self.remember(_counted(rule.name), f"{mark} {at.isoformat()}")
+            elif not known:
+                self.remember(_counted(rule.name), mark)
+
+    def _counts_since(self, metric: str) -> int:
+        """From when on what was counted is of use, ns."""
+        since = self.memory.get(_counted(metric.removeprefix(COUNTED)), "").partition(" ")[2]
+        return to_ns(datetime.fromisoformat(since)) if since else 0
+
+    def _restore_samples(self, samples: Sequence[LogSample]) -> None:
         by_metric: dict[tuple[str, str], dict[Labels, list[LogSample]]] = {}
+        since = {metric: self._counts_since(metric) for metric in {sample.metric for sample in samples}}
         for sample in samples:
+            if sample.time_ns <= since[sample.metric]:
+                continue
             source = sample.labels.get("source", "")
             by_metric.setdefault((source, sample.metric), {}).setdefault(sample.labels, []).append(sample)
         for (source, metric), found in by_metric.items():
@@ -148,10 +190,12 @@ class World:
         for state in states:
             task = state.task
             for metric, lookback in self._needs.get(task.key, {}).items():
-                if metric.startswith(LOG_METRIC):
+                if metric.startswith(COUNTED):
                     continue
                 newest = self.series.newest(task.source, metric, task.key)
-                since = max(from_ns(newest) - LATE_POINTS, now - lookback) if newest else now - lookback
+                since = now - lookback
+                if newest and (task.key, metric) not in self._deep:
+                    since = max(from_ns(newest) - LATE_POINTS, since)
                 yield MetricWish(task=task, metric=metric, since=since)
 
     def _renew_readers(self) -> None:
@@ -166,15 +210,40 @@ class World:
                 wanted[StreamKey(task=state.task.key, prefilter=prefilter)] = (state.task, own)
         before, self.readers = self.readers, {}
         for key, (task, rules) in wanted.items():
-            reader = before.get(key)
+            reader = before.pop(key, None)
+            if reader is None:
+                begin = self._state_of(key, wanted.keys())
+                reader = LogReader(task=task, key=key, inbox=self.inbox, literals=_none, state=begin)
             matches = tuple(m for m in (_match(rule) for rule in rules) if m is not None)
-            self.readers[key] = LogReader(
-                task=task,
-                key=key,
-                inbox=self.inbox,
-                literals=lambda matches=matches: self.literals(matches),  # type: ignore[misc]
-                state=reader.state if reader else self.streams.get(key),
-            )
+            reader.task, reader.literals = task, partial(self.literals, matches)
+            self.readers[key] = reader
+        for reader in before.values():
+            reader.retired = True
+        self.inbox.lines = [lines for lines in self.inbox.lines if lines.state.key not in before]
+
+    def _state_of(self, key: StreamKey, wanted: Collection[StreamKey]) -> StreamState | None:
+        """Where a stream goes on: where it was, or where those that it replaces are. None = it begins."""
+        if key in self.streams:
+            return self.streams[key]
+        gone = [
+            state for other, state in self.streams.items() if other.task == key.task and other not in wanted
+        ]
+        return taken_over(key, gone) if gone else None
+
+    def drop_streams(self) -> tuple[StreamKey, ...]:
+        """Forget the streams of watched tasks that no rule wants; returns which."""
+        dropped = tuple(key for key in self.streams if key.task in self.states and key not in self.readers)
+        for key in dropped:
+            del self.streams[key]
+        return dropped
+
+    def answered(self, task: str, metric: str) -> None:
+        """Note that an answer came: soon nothing more of the past is wanted than usual."""
+        left = self._deep.get((task, metric), 0) - 1
+        if left > 0:
+            self._deep[task, metric] = left
+        else:
+            self._deep.pop((task, metric), None)
 
     @staticmethod
     def prefilters(rules: Sequence[Rule]) -> tuple[str, ...]:
@@ -211,7 +280,10 @@ class World:
         )
         for state in changed:
             self._stored_blind[state.key] = state
-        return changed
+        gone = [key for key in self._stored_blind if key.source not in self.sources]
+        for key in gone:
+            del self._stored_blind[key]
+        return (*changed, *(ProbeState(key=key) for key in gone))
 
     # --- what may be trusted
 
@@ -237,6 +309,14 @@ class World:
         """The rules that are about the task of a labelset."""
         state = self.states.get(labels.get(TASK, ""))
         return tuple(rule for rule in self.ruleset.rules if state is not None and rule.applies(state.task))
+
+
+def _counted(rule: str) -> str:
+    return f"counted/{rule}"
+
+
+def _none() -> Literals:
+    return (), ()
 
 
 def _match(rule: Rule) -> LogMatch | None:

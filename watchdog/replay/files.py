@@ -19,7 +19,7 @@ from watchdog.store.memory import MemoryState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A scenario file that can be played. `rulesets`: by number of the event that restarts with it."""
+    """A scenario file that can be played. `rulesets`: by number of the event that brings it."""
 
     path: Path
     scenario: Scenario
@@ -55,9 +55,8 @@ def prepare(path: Path, knowledge: Knowledge) -> Prepared:
     rulesets: dict[int, Ruleset] = {}
     if scenario is not None:
         for number, event in enumerate(scenario.events):
-            other = (
-                None if event.rules is None else ruleset_of(scenario, knowledge, report, rules=event.rules)
-            )
+            rules = event.rules if event.reload is None else event.reload
+            other = None if rules is None else ruleset_of(scenario, knowledge, report, rules=rules)
             if other is not None:
                 rulesets[number] = other
     if scenario is None or ruleset is None or report.errors:

@@ -6,7 +6,7 @@ happens just after the slot of T+8m.
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TypeVar
 
@@ -38,7 +38,7 @@ class Play:
 
     scenario: Scenario
     ruleset: Ruleset
-    rulesets: Mapping[int, Ruleset]  # by number of the event that restarts with other rules
+    rulesets: Mapping[int, Ruleset]  # by number of the event that brings other rules
     open_store: Callable[[], Store]
     patterns: PatternEngine
     compile_template: TemplateCompiler | None
@@ -94,11 +94,19 @@ class Play:
             self._full_until = self._offset() + event.disk_full
         if event.crash is not None:
             self._trap.armed, self._trap.down = event.crash, event.down
+        number = self.scenario.events.index(event)
+        if event.reload is not None and self.engine is not None:
+            await self._reload(self.engine, self.rulesets[number])
         if event.restart is None and event.kill is None:
             return life
         await self._end(life, gently=event.restart is not None)
         await self._world.sleep(event.restart or event.kill or timedelta())
-        return self._live(self.rulesets.get(self.scenario.events.index(event), self._ruleset_now()))
+        return self._live(self.rulesets.get(number, self._ruleset_now()))
+
+    async def _reload(self, engine: Engine, ruleset: Ruleset) -> None:
+        """Put other rules in force; the sources and channels of a scenario stay the same."""
+        changed = replace(engine.parts, ruleset=ruleset, render=renderer(ruleset, self.compile_template))
+        await engine.adopt(changed)
 
     def _ruleset_now(self) -> Ruleset:
         assert self.engine is not None

@@ -13,7 +13,7 @@ from datetime import datetime
 from watchdog.core.alerts import Alert, Incident, Transition
 from watchdog.core.health import ProbeState
 from watchdog.core.labels import TASK
-from watchdog.core.logs import StreamState
+from watchdog.core.logs import StreamKey, StreamState
 from watchdog.core.moments import Moment
 from watchdog.core.tasks import TaskState
 from watchdog.ports import LogSample, SlotCommit
@@ -48,6 +48,7 @@ def write_slot(connection: sqlite3.Connection, commit: SlotCommit) -> tuple[Tran
     stored = _append_transitions(connection, commit.transitions)
     kept = {state.task.key for state in commit.tasks}
     _put_tasks(connection, commit.tasks)
+    _drop_streams(connection, commit.dropped_streams)
     for stream in commit.streams:
         _put_stream(connection, stream)
     _put_probes(connection, commit.probes)
@@ -122,6 +123,13 @@ def _drop_tasks(connection: sqlite3.Connection, keys: Sequence[str]) -> None:
         connection.execute("DELETE FROM tasks WHERE key = ?", (key,))
         connection.execute("DELETE FROM streams WHERE task = ?", (key,))
         connection.execute("DELETE FROM probes WHERE task = ?", (key,))
+
+
+def _drop_streams(connection: sqlite3.Connection, keys: Iterable[StreamKey]) -> None:
+    connection.executemany(
+        "DELETE FROM streams WHERE task = ? AND pod = ? AND prefilter = ?",
+        ((codec.clean(key.task), codec.clean(key.pod), codec.clean(key.prefilter)) for key in keys),
+    )
 
 
 def _put_stream(connection: sqlite3.Connection, stream: StreamState) -> None:

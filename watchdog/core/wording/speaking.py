@@ -11,7 +11,9 @@ from watchdog.core.planning import NOTICE_REPEAT
 from watchdog.core.wording.shape import NoticeText
 from watchdog.core.wording.voice import Voice
 
-_NAMES = frozenset({"subject", "source", "task", "rule", "channel", "incident", "pods", "problems"})
+_NAMES = frozenset(
+    {"subject", "source", "task", "rule", "channel", "incident", "incidents", "pods", "problems"}
+)
 # Said elsewhere, or of no use to people.
 _UNLISTED = frozenset({"subject", "source", "task", "tasks", "rule", "since", "until", "duration", "kind"})
 
