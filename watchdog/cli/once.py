@@ -1,6 +1,8 @@
 """`watchdog once`: everything asked and judged once, as a table."""
 
 import asyncio
+from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +14,9 @@ from watchdog.cli.output import Output, standard_error, standard_output
 if TYPE_CHECKING:
     from watchdog.engine.engine import Engine
     from watchdog.engine.once import Judgement
+
+
+UNJUDGED = ("ERROR", "THIN", "NODATA")
 
 
 def once(
@@ -55,7 +60,7 @@ def once(
 def _code(judgements: "list[Judgement]", blind: list[str]) -> int:
     if any(one.phase == "firing" for one in judgements):
         return 1
-    unjudged = any(one.outcome.name in ("ERROR", "THIN", "NODATA") for one in judgements)
+    unjudged = any(one.outcome.name in UNJUDGED for one in judgements)
     return 3 if blind or unjudged else 0
 
 
@@ -70,23 +75,42 @@ def _blind(engine: "Engine") -> list[str]:
 
 
 def _show(judgements: "list[Judgement]", blind: list[str], output: Output) -> None:
-    from datetime import UTC, datetime
+    """One row a rule and task: how its labelsets stand, and the one that matters most."""
+    groups: dict[tuple[str, str], list[Judgement]] = {}
+    for one in judgements:
+        groups.setdefault((one.rule.name, one.labels.get("task_name", "")), []).append(one)
+    rows = [(rule, task, _alert(own), _now(own), _why(own)) for (rule, task), own in groups.items()]
+    output.table(("RULE", "TASK", "ALERT", "NOW", "WHY"), rows)
+    for line in blind:
+        output.line(f"cannot see: {line}")
 
+
+def _alert(own: "list[Judgement]") -> str:
+    """How many of the labelsets fire, or are about to: `FIRING`, `FIRING 3 of 32`, `pending`, `-`."""
+    for phase, word in (("firing", "FIRING"), ("pending", "pending")):
+        count = sum(one.phase == phase for one in own)
+        if count:
+            return word if len(own) == 1 else f"{word} {count} of {len(own)}"
+    return "-"
+
+
+def _now(own: "list[Judgement]") -> str:
+    counts = Counter(one.outcome.name for one in own)
+    return ", ".join(name if len(own) == 1 else f"{count} {name}" for name, count in counts.most_common())
+
+
+def _why(own: "list[Judgement]") -> str:
+    """What is found of the labelset that matters most: a firing one, else one that cannot be judged."""
     from watchdog.core.wording.languages import wording
     from watchdog.core.wording.verdicts import verdict
     from watchdog.core.wording.voice import voice_of
 
+    order = ("firing", "pending")
+    most = max(own, key=lambda one: (one.phase in order, one.phase == "firing", one.outcome.name in UNJUDGED))
+    where = " ".join(most.labels[name] for name in ("node", "pod", "gpu") if name in most.labels)
     voice = voice_of(wording("en"), UTC, datetime.fromtimestamp(0, UTC))
-    rows = []
-    for one in judgements:
-        where = " ".join(one.labels.get(name, "") for name in ("task_name", "node", "pod", "gpu"))
-        word = one.phase.upper() if one.phase != "inactive" else "-"
-        rows.append(
-            (one.rule.name, " ".join(where.split()), one.outcome.name, word, verdict(one.evidence, voice))
-        )
-    output.table(("RULE", "TASK", "NOW", "ALERT", "WHY"), rows)
-    for line in blind:
-        output.line(f"cannot see: {line}")
+    text = verdict(most.evidence, voice) or most.evidence.detail
+    return f"{text} ({where})" if where and len(own) > 1 else text
 
 
 def _value(one: "Judgement") -> dict[str, object]:
