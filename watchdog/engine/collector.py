@@ -6,6 +6,7 @@ its own backoff, so that a 403 on one task slows nothing else. Decides nothing.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -54,6 +55,8 @@ class Collector:
     inbox: Inbox
     wishes: Callable[[], Wishes]
     jitter: Callable[[], float]
+    asked: Counter[Capability] = field(default_factory=Counter)
+    failed: Counter[tuple[Capability, Failure]] = field(default_factory=Counter)
     slow: set[str] = field(default_factory=set)  # questions whose last answer took longer than a poll
     _paces: dict[str, Pace] = field(default_factory=dict)
     _asking: dict[str, asyncio.Task[None]] = field(default_factory=dict)
@@ -154,6 +157,9 @@ class Collector:
         except Exception as error:  # supervisor site: an adapter's bug must not stop the others
             log.exception("a source failed in an unforeseen way source=%s question=%s", key.source, name)
             failure, detail = Failure.MALFORMED, type(error).__name__
+        self.asked[key.capability] += 1
+        if failure is not None:
+            self.failed[key.capability, failure] += 1
         self.inbox.probes.append(Probe(key=key, at=self.clock.now(), failure=failure, detail=detail))
         now = self.clock.monotonic()
         pace = self._pace(name, now)

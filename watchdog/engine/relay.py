@@ -6,6 +6,7 @@ and when to give up is decided in `core.backoff`; wording in `core.rendering`.
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -62,6 +63,7 @@ class Relay:
     health: dict[str, ChannelHealth] = field(default_factory=dict)
     notices: list[Notice] = field(default_factory=list)  # taken by the next slot
     sent: int = 0
+    answers: Counter[tuple[str, Answer]] = field(default_factory=Counter)  # (channel, answer) of each attempt
     _wake: dict[str, asyncio.Event] = field(default_factory=dict)
     _attempts: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -208,6 +210,7 @@ class Relay:
 
     async def _settle(self, row: Delivery, result: DeliveryResult) -> None:
         moment, channel = self.moment(), row.notification.channel
+        self.answers[channel, result.answer] += 1
         decision = after_attempt(row, result, moment, self.jitter())
         self._remember(decision)
         self.health[channel], notice = after_answer(

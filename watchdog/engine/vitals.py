@@ -44,7 +44,7 @@ def _channel(row: Delivery) -> str:
 
 
 def _asked(engine: Engine) -> list[ProbeState]:
-    """The questions that say whether anything can be seen: about tasks that have not ended, if there are any."""
+    """The questions that say whether anything can be seen: those about tasks that go on, if there are any."""
     alive = {key for key, state in engine.world.states.items() if not state.status.ended}
     found = [state for state in engine.world.health.states.values() if state.asked is not None]
     about_tasks = [state for state in found if state.key.task in alive]
