@@ -6,6 +6,7 @@ The only module that knows every adapter. `serve` is the daemon, `evaluate_once`
 
 import asyncio
 import logging
+import os
 import random
 import signal
 from collections.abc import Callable, Iterator, Mapping
@@ -24,8 +25,10 @@ from watchdog.core.rules import Severity
 from watchdog.core.ruleset import ChannelSpec, Ruleset, Secret
 from watchdog.engine.engine import Engine, Parts
 from watchdog.engine.looks import renderer
+from watchdog.notifiers.calls import call_url
 from watchdog.notifiers.registry import build_notifier
 from watchdog.ports import Clock, Notifier, Source, Store
+from watchdog.service import Service
 from watchdog.sources.registry import SOURCE_KINDS
 from watchdog.store.memory import MemoryState
 from watchdog.store.sqlite import SqliteStore
@@ -99,9 +102,10 @@ async def serve(
         raise
     thread = StoreThread()
     engine = build_engine(ruleset, outside, store, clock, thread)
+    service = Service.beside(engine, call_url, os.environ, os.getpid())
     on_start(engine)
     try:
-        await _until_told(engine)
+        await _until_told(engine, service)
     finally:
         thread.close()
 
@@ -125,10 +129,10 @@ def build_engine(
     )
 
 
-async def _until_told(engine: Engine) -> None:
-    """Run an engine until a signal; a second signal changes nothing."""
+async def _until_told(engine: Engine, service: Service) -> None:
+    """Run an engine, and what stands beside it, until a signal; a second signal changes nothing."""
     loop = asyncio.get_running_loop()
-    life = asyncio.ensure_future(engine.run())
+    life = asyncio.ensure_future(_live(engine, service))
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, life.cancel)
     try:
@@ -136,7 +140,14 @@ async def _until_told(engine: Engine) -> None:
     except asyncio.CancelledError:
         log.info("stopping")
     finally:
+        service.supervisor.stopping()
         await engine.stop(STOP_PATIENCE)
+
+
+async def _live(engine: Engine, service: Service) -> None:
+    async with asyncio.TaskGroup() as lives:
+        lives.create_task(engine.run(), name="engine")
+        lives.create_task(service.run(), name="service")
 
 
 async def evaluate_once(ruleset: Ruleset) -> Engine:

@@ -70,6 +70,9 @@ class HttpSpec:
         """Whether only this machine can reach it."""
         return self.host in ("localhost", "::1") or self.host.startswith("127.")
 
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatSpec:
@@ -94,4 +97,5 @@ class Ruleset:
     forget_after: timedelta = timedelta(hours=24)  # without data for this long, a member is not expected
     http: HttpSpec | None = None
     heartbeat: HeartbeatSpec | None = None
+    auto_reload: bool = False  # the file is loaded anew when it changes, without being told to
     digest: str = ""  # of the file's content
