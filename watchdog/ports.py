@@ -81,7 +81,10 @@ class Source(Protocol):
         ...
 
     async def status(self, task: Task) -> TaskObservation:
-        """Ask about one task (capability STATUS); may serve it from a recent list."""
+        """Ask about one task (capability STATUS); may serve it from a recent list.
+
+        Absent from a whole, healthy list is `VANISHED`, whether or not it was ever in one.
+        """
         ...
 
     async def metric(self, task: Task, metric: str, *, since: datetime, now: datetime) -> MetricAnswer:

