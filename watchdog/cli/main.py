@@ -23,6 +23,7 @@ class Verb(NamedTuple):
 
 
 VERBS = {
+    "init": Verb("watchdog.cli.init:init", "Set everything up: from a key to a tested channel."),
     "run": Verb("watchdog.cli.run:run", "Watch until stopped: the daemon."),
     "once": Verb("watchdog.cli.once:once", "Ask and judge everything once, as a table."),
     "check": Verb("watchdog.cli.check:check", "Check a rule file: every problem at once."),
@@ -152,7 +153,8 @@ def _usage(error: Exception, message: str) -> int:
         return USAGE
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "watchdog"
-    _complain(f"{' '.join(message.split())} ({path} --help says what there is)")
+    message = " ".join(message.removeprefix("Invalid value: ").split())
+    _complain(f"{message} ({path} --help says what there is)")
     return USAGE
 
 

@@ -17,8 +17,8 @@ def zone() -> Kind[str]:
             return None
         if is_zone(value.text):
             return value.text
-        similar = near(value.text, _names_and_cities()) if not value.expanded else ""
-        hint = f"did you mean {_names_and_cities()[similar]}?" if similar else "such as Asia/Shanghai or UTC"
+        similar = nearest_zone(value.text) if not value.expanded else ""
+        hint = f"did you mean {similar}?" if similar else "such as Asia/Shanghai or UTC"
         report.error(value.mark, f"{value.shown!r} is not a time zone this machine knows", hint)
         return None
 
@@ -32,6 +32,13 @@ def is_zone(name: str) -> bool:
     except (KeyError, ValueError, OSError):  # unknown; absolute or with "..", a directory
         return False
     return True
+
+
+def nearest_zone(name: str) -> str:
+    """Return the known time zone that was probably meant, by its name or its city, "" if none is near."""
+    known = _names_and_cities()
+    similar = near(name, known)
+    return known[similar] if similar else ""
 
 
 def _names_and_cities() -> dict[str, str]:

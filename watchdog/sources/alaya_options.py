@@ -27,6 +27,7 @@ ALAYA_OPTIONS = (
         type=OptionType.TEXT,
         default="https://api.alayanew.com",
         doc="Where the API is, without its prefix.",
+        ask=True,
     ),
     SourceOption(
         name="prefix",
@@ -39,6 +40,7 @@ ALAYA_OPTIONS = (
         default="bearer",
         choices=AUTH_SCHEMES,
         doc="bearer (api_key), hmac or plain (access_key and secret_key).",
+        ask=True,
     ),
     SourceOption(name="api_key", type=OptionType.SECRET, doc="The Open API key, for bearer."),
     SourceOption(name="access_key", type=OptionType.SECRET, doc="The access key (AK), for hmac and plain."),

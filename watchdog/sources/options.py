@@ -31,6 +31,7 @@ class SourceOption:
     """One option: its name in the rule file, type, default (as written there) and meaning.
 
     An option of type SECRET may also come from the environment as JOB_WATCHDOG_<SOURCE>_<OPTION>.
+    `ask`: `watchdog init` asks for it although it has a default; what is missing it asks for anyway.
     """
 
     name: str
@@ -38,6 +39,7 @@ class SourceOption:
     doc: str
     default: str = ""
     choices: tuple[str, ...] = ()
+    ask: bool = False
 
 
 class OptionReader:
