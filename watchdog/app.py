@@ -9,27 +9,29 @@ import logging
 import os
 import random
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
+from watchdog.building import Outside, RuleFileLoader, audible, build_outside
 from watchdog.clock import SystemClock
 from watchdog.config.build import Loaded
+from watchdog.config.rulefile import RuleFile, Start
 from watchdog.config.settings import LoadedSettings
 from watchdog.core.conditions.kinds import Capability
 from watchdog.core.notifications import Answer, DeliveryResult, Message, MessageKind
 from watchdog.core.rules import Severity
-from watchdog.core.ruleset import ChannelSpec, Ruleset, Secret
+from watchdog.core.ruleset import Ruleset
 from watchdog.engine.engine import Engine, Parts
 from watchdog.engine.looks import renderer
+from watchdog.engine.reloading import Reloader
 from watchdog.notifiers.calls import call_url
 from watchdog.notifiers.registry import build_notifier
-from watchdog.ports import Clock, Notifier, Source, Store
+from watchdog.ports import Clock, Store
 from watchdog.service import Service
-from watchdog.sources.registry import SOURCE_KINDS
 from watchdog.store.memory import MemoryState
 from watchdog.store.sqlite import SqliteStore
 from watchdog.text.patterns import Re2Engine
@@ -39,34 +41,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-CONSOLE = ChannelSpec(name="console", url=Secret("console://"))
 STOP_PATIENCE = timedelta(seconds=3)
-
-
-def audible(ruleset: Ruleset) -> Ruleset:
-    """Return the ruleset; without channels, messages go to the terminal."""
-    return ruleset if ruleset.channels else replace(ruleset, channels=(CONSOLE,))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outside:
-    """The adapters of one ruleset."""
-
-    sources: Mapping[str, Source]
-    notifiers: Mapping[str, Notifier]
-
-
-def build_outside(ruleset: Ruleset, clock: Clock, *, storage: Path | None = None) -> Outside:
-    """Build every source and channel.
-
-    Raises:
-        ConfigError: a channel's URL cannot be used.
-        ValueError: a source's options cannot be used; names the option.
-    """
-    return Outside(
-        sources={spec.name: SOURCE_KINDS[spec.kind].build(spec, clock) for spec in ruleset.sources},
-        notifiers={spec.name: build_notifier(spec, clock, storage=storage) for spec in ruleset.channels},
-    )
 
 
 class StoreThread:
@@ -85,27 +60,42 @@ class StoreThread:
 
 
 async def serve(
-    ruleset: Ruleset, state: Path, *, on_start: Callable[[Engine], None] = lambda _: None
+    file: RuleFile, start: Start, state: Path, *, on_start: Callable[[Engine], None] = lambda _: None
 ) -> None:
-    """Run the daemon until SIGTERM or SIGINT.
+    """Run the daemon until SIGTERM or SIGINT; SIGHUP loads the rule file anew.
 
     Raises:
         StateHeldError: another daemon holds the state.
         StoreError: the state cannot be read.
     """
-    clock = SystemClock()
+    clock, ruleset = SystemClock(), audible(start.loaded.ruleset)
+    storage = state.parent / "channels"
     store = SqliteStore.open(state, started=clock.now())
     try:
-        outside = build_outside(ruleset, clock, storage=state.parent / "channels")
+        outside = build_outside(ruleset, clock, storage=storage)
     except BaseException:
         store.close()
         raise
     thread = StoreThread()
     engine = build_engine(ruleset, outside, store, clock, thread)
     service = Service.beside(engine, call_url, os.environ, os.getpid())
+    loader = RuleFileLoader(file=file, clock=clock, storage=storage, compile_template=compile_template)
+    reloader = Reloader(
+        engine=engine,
+        file=str(file.path),
+        prepare=loader.prepare,
+        look=loader.look,
+        judged=start.digest,
+        since=clock.now(),
+        rejected=start.rejected,
+        around=service.supervisor.reload,
+    )
+    if not start.rejected:
+        reloader.not_kept = await loader.keep(start.used)
+    reloader.begin(start.used.kept)
     on_start(engine)
     try:
-        await _until_told(engine, service)
+        await _until_told(engine, service, reloader)
     finally:
         thread.close()
 
@@ -129,12 +119,13 @@ def build_engine(
     )
 
 
-async def _until_told(engine: Engine, service: Service) -> None:
+async def _until_told(engine: Engine, service: Service, reloader: Reloader) -> None:
     """Run an engine, and what stands beside it, until a signal; a second signal changes nothing."""
     loop = asyncio.get_running_loop()
-    life = asyncio.ensure_future(_live(engine, service))
+    life = asyncio.ensure_future(_live(engine, service, reloader))
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, life.cancel)
+    loop.add_signal_handler(signal.SIGHUP, reloader.ask)
     try:
         await life
     except asyncio.CancelledError:
@@ -144,10 +135,11 @@ async def _until_told(engine: Engine, service: Service) -> None:
         await engine.stop(STOP_PATIENCE)
 
 
-async def _live(engine: Engine, service: Service) -> None:
+async def _live(engine: Engine, service: Service, reloader: Reloader) -> None:
     async with asyncio.TaskGroup() as lives:
         lives.create_task(engine.run(), name="engine")
         lives.create_task(service.run(), name="service")
+        lives.create_task(reloader.run(), name="reloader")
 
 
 async def evaluate_once(ruleset: Ruleset) -> Engine:

@@ -115,7 +115,8 @@ class _Demo:
         return 0
 
     async def _watch(self, cloud: "StandInCloud", clock: "FastClock") -> "Engine":
-        from watchdog.app import StoreThread, build_engine, build_outside
+        from watchdog.app import StoreThread, build_engine
+        from watchdog.building import build_outside
         from watchdog.demo.story import ACTS, END
         from watchdog.store.sqlite import SqliteStore
 

@@ -6,8 +6,9 @@ The one place of the command line that brings configuration, patterns, sources a
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from watchdog.config.build import Knowledge, Loaded, load
-from watchdog.config.settings import LoadedSettings, load_settings
+from watchdog.config.build import Knowledge, Loaded, load, loads
+from watchdog.config.rulefile import RuleFile
+from watchdog.config.settings import LoadedSettings, load_settings, names_now
 from watchdog.core.ruleset import SourceSpec
 
 
@@ -24,6 +25,16 @@ def read_settings() -> LoadedSettings:
 def read_rules(path: Path, names: Mapping[str, str]) -> Loaded:
     """Read a rule file; raises ConfigError with all its problems."""
     return load(path, env=names, knowledge=knowledge())
+
+
+def rule_file(path: Path, state: Path, settings: LoadedSettings) -> RuleFile:
+    """Return a daemon's rule file; each time it is read, `${NAME}` is looked up anew."""
+    known = knowledge()
+
+    def parse(content: bytes, name: str) -> Loaded:
+        return loads(content, file=name, env=names_now(settings.settings), knowledge=known)
+
+    return RuleFile(path, state, parse)
 
 
 def knowledge() -> Knowledge:

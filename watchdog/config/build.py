@@ -141,6 +141,7 @@ class _Builder:
             timezone=defaults.value(schema.DEFAULT_TIMEZONE, "UTC"),
             language=defaults.value(schema.DEFAULT_LANGUAGE, schema.Language.ENGLISH),
             forget_after=self._forget_after(),
+            auto_reload=defaults.value(schema.DEFAULT_RELOAD, schema.Reload.ASKED) is schema.Reload.AUTO,
             http=services.http(self._fields, self._report),
             heartbeat=services.heartbeat(self._fields, self._book, self._report),
         )

@@ -46,6 +46,13 @@ class Language(StrEnum):
     CHINESE = "zh"
 
 
+class Reload(StrEnum):
+    """When a changed rule file is loaded anew."""
+
+    AUTO = "auto"
+    ASKED = "asked"
+
+
 class OptionSpec(Protocol):
     """One option of a kind of source, as the source's own table states it."""
 
@@ -132,6 +139,13 @@ DEFAULT_FORGET = Key(
     default="24h",
     meaning="After how long without data a pod or GPU is no longer expected.",
 )
+DEFAULT_RELOAD = Key(
+    name="reload",
+    kind=choice(Reload),
+    default="asked",
+    meaning="When this file is loaded anew: `asked` on `watchdog reload` or SIGHUP, `auto` also by itself once "
+    "a change of it has been left alone for 2 s.",
+)
 DEFAULTS = Table(
     name="defaults",
     keys=(
@@ -143,6 +157,7 @@ DEFAULTS = Table(
         DEFAULT_COVERAGE,
         DEFAULT_QUORUM,
         DEFAULT_FORGET,
+        DEFAULT_RELOAD,
     ),
     example="{ interval: 60s, timezone: Asia/Shanghai }",
     elsewhere={

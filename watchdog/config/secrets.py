@@ -90,6 +90,12 @@ class SecretBook:
             self._values |= found
             self._redactor = Redactor(self._values)
 
+    def absorb(self, other: "SecretBook") -> None:
+        """Remember everything that another book does, too."""
+        if not other._values <= self._values:
+            self._values |= other._values
+            self._redactor = Redactor(self._values)
+
     def redact(self, text: str) -> str:
         """Return the text with every remembered value masked."""
         return self._redactor.mask(text)

@@ -24,6 +24,8 @@ PREFIX = "JOB_WATCHDOG_"
 DOTENV = Path(".env")
 ENVIRONMENT = "environment"  # stands for the file in problems
 RULE_FILES = (Path("rules.yaml"), Path("/etc/job-watchdog/rules.yaml"))
+SOCKET_NAME = "control.sock"
+SERVICE_SOCKET = Path("/run/job-watchdog") / SOCKET_NAME  # the service's; verbs lack its environment
 CONTAINER_SECRETS = Path("/run/secrets")
 
 
@@ -65,6 +67,7 @@ class Settings(BaseSettings):
     log_level: Annotated[LogLevel, BeforeValidator(_lower)] = LogLevel.INFO
     log_format: Annotated[LogFormat, BeforeValidator(_lower)] = LogFormat.TEXT
     secrets_dir: Path | None = None
+    socket: Path | None = None
     debug: bool = False
 
     @property
@@ -82,6 +85,17 @@ class Settings(BaseSettings):
             return Path(given) / "state.db"
         home = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
         return Path(home) / "job-watchdog" / "state.db"
+
+    def socket_path(self, state: Path) -> Path:
+        """The control socket: as set, else in systemd's $RUNTIME_DIRECTORY, else beside the state file."""
+        if self.socket is not None:
+            return self.socket
+        given = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
+        return Path(given) / SOCKET_NAME if given else state.absolute().with_name(SOCKET_NAME)
+
+    def socket_places(self, state: Path) -> tuple[Path, ...]:
+        """Where a verb looks for a daemon's control socket, the likeliest place first."""
+        return tuple(dict.fromkeys((self.socket_path(state), SERVICE_SOCKET)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +124,12 @@ def load_settings(secret_options: Iterable[str] = ()) -> LoadedSettings:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ConfigError([Problem(file=str(DOTENV), message=f"cannot be read: {reason}")]) from None
-    names = Names(os.environ, dotenv=[DOTENV], directories=_secrets_directories(settings))
-    return LoadedSettings(settings=settings, names=names, warnings=strangers)
+    return LoadedSettings(settings=settings, names=names_now(settings), warnings=strangers)
+
+
+def names_now(settings: Settings) -> Names:
+    """Return where `${NAME}` is looked up, with the `.env` file as it is now."""
+    return Names(os.environ, dotenv=[DOTENV], directories=_secrets_directories(settings))
 
 
 def _secrets_directories(settings: Settings) -> list[Path]:

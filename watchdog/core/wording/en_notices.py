@@ -155,7 +155,11 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
     ),
     NoticeKind.RULES_REJECTED: NoticeText(
         title=("rejected the new rule file", "rejected a rule file: {subject}"),
-        body=("{problems}", "The rules that were in force stay in force."),
+        body=(
+            "{problems}",
+            "{running:.0}The rules that were in force stay in force.",
+            "{kept:.0}The last rules that were good are in force, of {kept}.",
+        ),
         over_title=("accepted the rule file",),
         over_body=("It was rejected from {since} to {until} ({duration}).",),
     ),

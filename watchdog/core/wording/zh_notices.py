@@ -134,7 +134,11 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
     ),
     NoticeKind.RULES_REJECTED: NoticeText(
         title=("新的规则文件有错误，未生效", "规则文件有错误，未生效：{subject}"),
-        body=("{problems}", "原有规则继续生效。"),
+        body=(
+            "{problems}",
+            "{running:.0}原有规则继续生效。",
+            "{kept:.0}正在使用上一份正确的规则（{kept}）。",
+        ),
         over_title=("规则文件已生效",),
         over_body=("{since} 至 {until}（{duration}）期间规则文件有错误。",),
     ),
