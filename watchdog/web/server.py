@@ -63,6 +63,11 @@ class Server:
         """The port it listens on; 0 = none."""
         return 0 if self._server is None else int(self._server.sockets[0].getsockname()[1])
 
+    @property
+    def connected(self) -> int:
+        """How many clients are being served."""
+        return len(self._connections)
+
     async def start(self, spec: HttpSpec) -> None:
         """Listen. Raises OSError if the address cannot be had."""
         self._spec = spec
