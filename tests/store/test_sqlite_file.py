@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from watchdog.core.moments import Moment
 from watchdog.core.notifications import Delivery, DeliveryState, MessageKind, Notification
 from watchdog.errors import StoreError
 from watchdog.ports import PlanCommit, SlotCommit
@@ -60,6 +61,42 @@ assert len(store.load().memory) == stored
 resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 commit(stored)
 print(stored + 1, "|", refusals[0])
+"""
+
+# As full as a disk can be from the start: not even the WAL's shared index finds room.
+START_ON_A_FULL_DISK = """
+import resource, sys
+from datetime import timedelta
+from pathlib import Path
+from watchdog.core.durations import from_ns
+from watchdog.core.moments import Moment
+from watchdog.errors import StoreError
+from watchdog.ports import SlotCommit
+from watchdog.store.reader import SqliteReader
+from watchdog.store.sqlite import SqliteStore
+
+path = Path(sys.argv[1])
+
+def commit(number):
+    moment = Moment(at=from_ns(0), watched=timedelta(seconds=number))
+    store.commit_slot(SlotCommit(moment=moment, memory={f"fact {number}": "kept"}))
+
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+store = SqliteStore.open(path, started=from_ns(0))
+assert len(store.load().memory) == 1
+try:
+    commit(1)
+except StoreError as error:
+    print(error)
+assert len(store.load().memory) == 1
+resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+commit(2)
+commit(3)
+reader = SqliteReader.open(path)  # is let in again, beside the writer
+assert set(reader.load().memory) == {"fact 0", "fact 2", "fact 3"}
+reader.close()
+store.close()
 """
 
 
@@ -234,6 +271,21 @@ def test_a_full_disk_is_said_and_writing_goes_on_when_space_returns(path: Path, 
     store = SqliteStore.open(path, started=t0)
     assert set(store.load().memory) == {f"fact {number}" for number in range(int(stored))}
     store.close()
+
+
+def test_a_start_on_a_full_disk_reads_everything_and_writes_when_space_returns(
+    path: Path, t0: datetime
+) -> None:
+    store = SqliteStore.open(path, started=t0)
+    store.commit_slot(SlotCommit(moment=Moment(at=t0, watched=timedelta()), memory={"fact 0": "kept"}))
+    store.close()
+
+    done = subprocess.run(
+        [sys.executable, "-c", START_ON_A_FULL_DISK, str(path)], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "check the disk, its quota and the file size limit" in done.stdout
 
 
 def test_a_file_that_may_not_grow_is_called_full(store: SqliteStore, burst: Burst) -> None:

@@ -20,6 +20,10 @@ BUSY_TIMEOUT = timedelta(seconds=5)
 _WAL_KEPT = 4 * 1024 * 1024  # bytes that the WAL may keep after a checkpoint
 _VACUUM_PAGES = 5_000  # given back to the file system per call: 20 MiB
 _PASSING = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_WRITE = "BEGIN IMMEDIATE"
+_NO_INDEX = frozenset(
+    {sqlite3.SQLITE_IOERR_SHMOPEN, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMMAP}
+)
 
 
 class Database:
@@ -41,7 +45,7 @@ class Database:
         Raises:
             StoreError: the disk does not take it; it was rolled back.
         """
-        with self._scope("BEGIN IMMEDIATE") as connection:
+        with self._scope(_WRITE) as connection:
             yield connection
 
     @contextmanager
@@ -98,6 +102,8 @@ class Database:
             except BaseException:
                 self._roll_back(connection)
                 raise
+            if begin == _WRITE and _alone(connection):
+                self.close()  # there is space again: the next use lets readers in
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -137,13 +143,48 @@ class Database:
 def connect_file(
     path: Path, busy: timedelta, mode: str = "rw", *, immutable: bool = False
 ) -> sqlite3.Connection:
-    """Connect to an existing file. `mode`: "rw" or "ro"; `immutable`: nobody writes it, take no locks."""
+    """Connect to an existing file. `mode`: "rw" or "ro"; `immutable`: nobody writes it, take no locks.
+
+    On a disk so full that the WAL's shared index finds no room, a writer does without: it reads all
+    there is, and locks readers out until it has written.
+    """
     uri = f"{path.as_uri()}?mode={mode}" + ("&immutable=1" if immutable else "")
+    if mode != "rw":
+        return _connect(uri, busy)
+    try:
+        return _tried(_connect(uri, busy))
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode not in _NO_INDEX:
+            raise
+    return _connect(uri, busy, alone=True)
+
+
+def _connect(uri: str, busy: timedelta, *, alone: bool = False) -> sqlite3.Connection:
     # The engine opens the store in one thread and uses it in another, never in two at once.
     connection = sqlite3.connect(
         uri, uri=True, timeout=busy.total_seconds(), isolation_level=None, check_same_thread=False
     )
+    if alone:  # before anything is read
+        connection.execute("PRAGMA locking_mode = EXCLUSIVE").fetchone()
     return configured(connection)
+
+
+def _tried(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Read a first page, which needs the WAL's index; or close the connection."""
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode in _NO_INDEX:
+            connection.close()
+            raise
+    except sqlite3.Error:
+        pass  # whoever uses it says what is wrong
+    return connection
+
+
+def _alone(connection: sqlite3.Connection) -> bool:
+    """Whether this connection keeps everybody else out."""
+    return bool(connection.execute("PRAGMA locking_mode").fetchone()[0] == "exclusive")
 
 
 def configured(connection: sqlite3.Connection) -> sqlite3.Connection:
