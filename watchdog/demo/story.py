@@ -69,11 +69,16 @@ def demo() -> Play:
             Phase(start=-LONG_BEFORE, pods=FIRST_PODS, levels=BUSY, chatter=CHATTER),
             Phase(start=CRASH, pods=FIRST_PODS[:3], levels=IDLE, chatter=0),
             Phase(start=RESTART, status="Starting", reason="restarted by enableAutoRetry", chatter=0),
-            Phase(start=RESTART + 4 * MINUTE, pods=NEW_PODS, levels=(*BUSY, climbing), chatter=CHATTER),
-            Phase(start=FULL, pods=NEW_PODS, levels=(*BUSY, full), chatter=CHATTER),
-            Phase(start=RELIEF, pods=NEW_PODS, levels=BUSY, chatter=CHATTER),
-            Phase(start=SLOW, pods=NEW_PODS, levels=(*BUSY, slow), chatter=CHATTER),
-            Phase(start=FAST, pods=NEW_PODS, levels=BUSY, chatter=CHATTER),
+            Phase(
+                start=RESTART + 4 * MINUTE,
+                pods=NEW_PODS,
+                levels=(*BUSY, climbing, _leak(84)),
+                chatter=CHATTER,
+            ),
+            Phase(start=FULL, pods=NEW_PODS, levels=(*BUSY, full, _leak(110)), chatter=CHATTER),
+            Phase(start=RELIEF, pods=NEW_PODS, levels=(*BUSY, _leak(150)), chatter=CHATTER),
+            Phase(start=SLOW, pods=NEW_PODS, levels=(*BUSY, slow, _leak(158)), chatter=CHATTER),
+            Phase(start=FAST, pods=NEW_PODS, levels=(*BUSY, _leak(185)), chatter=CHATTER),
             Phase(start=END, status="Succeeded", reason="completed", chatter=0),
         ),
         lines=(*_traceback(CRASH, DEAD), *_burst(CRASH + 20, CRASH + 200, FIRST_PODS[:3])),
@@ -88,6 +93,14 @@ def demo() -> Play:
         ),
     )
     return Play(tasks=(pretrain, queued), step=60)
+
+
+def _leak(minute: float) -> Level:
+    """Host memory that grows by a tenth an hour, in the phase that begins at a minute."""
+    ends = (84.0, 110.0, 150.0, 158.0, 185.0, 205.0)
+    end = next(end for end in ends if end > minute)
+    low, high = (0.52 + 0.1 * (at - 84) / 60 for at in (minute, end))
+    return Level(metric="memory", value=low, to=high, wobble=0.003)
 
 
 MINUTE = 60.0
@@ -112,7 +125,7 @@ ACTS: tuple[tuple[float, str], ...] = (
     (DEQUEUED, "the second run leaves the queue"),
     (RELIEF, "VRAM is back to normal"),
     (SLOW, "one pod becomes slow"),
-    (FAST, "and fast again"),
+    (FAST, "and fast again; its host memory has been growing for a while"),
     (PAUSED, "the cloud pauses the second run: the account is overdrawn"),
     (END, "the first run has succeeded"),
 )
