@@ -1,12 +1,17 @@
+import asyncio
 import io
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from watchdog.cli.main import run
+from watchdog.demo.cloud import StandInCloud
+from watchdog.demo.receiver import Receiver
+from watchdog.demo.story import demo
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 OURS = ("STATE_DIRECTORY", "CREDENTIALS_DIRECTORY", "NO_COLOR", "FORCE_COLOR")
@@ -80,3 +85,48 @@ def rule_file(tmp_path: Path) -> Callable[[str], Path]:
         return path
 
     return write
+
+
+@dataclass
+class Outside:
+    """A stand-in cloud and a webhook receiver, served by a thread."""
+
+    cloud: StandInCloud
+    receiver: Receiver
+
+    @property
+    def channel(self) -> str:
+        """The Apprise URL of the receiver."""
+        return self.receiver.url.replace("http", "json", 1) + "/team-room"
+
+
+@pytest.fixture(scope="module")
+def serving() -> Iterator[Outside]:
+    """Serve both for the tests of a module."""
+    up, down = threading.Event(), asyncio.Event()
+    found: list[tuple[Outside, asyncio.AbstractEventLoop]] = []
+
+    async def serve() -> None:
+        async with StandInCloud(demo()) as cloud, Receiver() as receiver:
+            found.append((Outside(cloud, receiver), asyncio.get_running_loop()))
+            up.set()
+            await down.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    assert up.wait(60)
+    outside, loop = found[0]
+    yield outside
+    loop.call_soon_threadsafe(down.set)
+    thread.join(60)
+
+
+@pytest.fixture
+def outside(serving: Outside) -> Outside:
+    """The stand-ins, without any fault and with nothing received."""
+    serving.cloud.faults.clear()
+    serving.receiver.answers.clear()
+    serving.receiver.received.clear()
+    for task in serving.cloud.tasks.values():
+        task.listed = True
+    return serving

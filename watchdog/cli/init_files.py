@@ -167,9 +167,12 @@ def _check_dotenv(before: str, after: str, values: Mapping[str, str]) -> None:
     """Raise if the text does not say what it should: values with line ends, broken quotes in an old file."""
     wanted = {**dotenv_values(stream=StringIO(before), interpolate=False), **values}
     found = dotenv_values(stream=StringIO(after), interpolate=False)
-    wrong = sorted(name for name in wanted if found.get(name) != wanted[name])
+    wrong = [name for name in wanted if found.get(name) != wanted[name]]
+    wrong += [name for name, value in values.items() if "\0" in value or value.splitlines() != [value]]
     if wrong:
-        message = f"{', '.join(wrong)} cannot be written there so that it is read back: set it by hand"
+        message = (
+            f"{', '.join(sorted(set(wrong)))} cannot be written there so that it is read back: set it by hand"
+        )
         raise ConfigError([Problem(file=".env", message=message)])
 
 
