@@ -17,9 +17,10 @@ from watchdog.core.logs import LogLine, LogQuery
 from watchdog.core.tasks import Task
 from watchdog.errors import SourceError
 from watchdog.sources.alaya import period_covering
-from watchdog.sources.alaya_tasks import read_list_page, read_pod, read_time
+from watchdog.sources.alaya_tasks import read_list_page, read_pod
 from watchdog.sources.alaya_wire import read_logs, read_metrics, read_reply
 from watchdog.sources.answers import HttpAnswer, failure_of_status, parse_retry_after
+from watchdog.sources.naive_times import read_time
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 TASK = Task(key="alaya/1", source="alaya", id="1", name="run")

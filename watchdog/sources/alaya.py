@@ -24,9 +24,10 @@ from watchdog.errors import SourceError
 from watchdog.ports import Clock, MetricAnswer, MetricInfo, TaskListing
 from watchdog.sources.alaya_api import PAGE_SIZE, AlayaApi, Endpoint
 from watchdog.sources.alaya_options import ALAYA_METRICS, read_settings
-from watchdog.sources.alaya_tasks import ListPage, PodBasic, read_list_page, read_pod, write_naive
+from watchdog.sources.alaya_tasks import ListPage, PodBasic, read_list_page, read_pod
 from watchdog.sources.alaya_wire import read_logs, read_metrics
 from watchdog.sources.answers import failure
+from watchdog.sources.naive_times import write_naive
 
 PERIODS = (
     (timedelta(minutes=15), "15m"),

@@ -6,15 +6,15 @@ an error. Neither shape is proven; each is one struct.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import tzinfo
 
 import msgspec
 
-from watchdog.core.durations import EPOCH
 from watchdog.core.health import Failure
 from watchdog.core.tasks import Status, Task, TaskObservation
 from watchdog.sources.alaya_wire import decode
 from watchdog.sources.answers import failure
+from watchdog.sources.naive_times import read_time
 
 REASON_KEPT = 300
 
@@ -97,29 +97,6 @@ class PodBasic:
 def status_of(word: str) -> Status:
     """Map a status word in any case; a word nobody has seen is UNKNOWN, never an end."""
     return _STATUS.get(word.strip().lower(), Status.UNKNOWN)
-
-
-def read_time(value: object, zone: tzinfo) -> datetime | None:
-    """Read a time of the API as UTC; a text without a zone is in `zone`. None if there is none."""
-    moment: datetime | None
-    try:
-        if isinstance(value, str):
-            moment = datetime.fromisoformat(value.strip())
-        elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            moment = EPOCH + timedelta(seconds=value / 1000 if abs(value) > 1e11 else value)
-        else:
-            return None
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=zone)
-        moment = moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-    return moment if moment.year >= 2000 else None  # zero dates stand for "never"
-
-
-def write_naive(moment: datetime, zone: tzinfo) -> str:
-    """Write a time the way the metrics call documents it: naive, in the source's zone."""
-    return moment.astimezone(zone).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def read_list_page(data: msgspec.Raw, *, source: str, zone: tzinfo) -> ListPage:
