@@ -388,8 +388,10 @@ def test_what_was_sent_while_nothing_could_be_stored_is_added_when_it_can(state:
 def test_a_dropped_task_takes_its_streams_and_probes_along(state: State) -> None:
     other = replace(STREAM, key=StreamKey(task="alaya/2"))
     whole = replace(PROBE, key=replace(PROBE.key, task=""))
+    item = replace(PROBE, key=replace(PROBE.key, item="ERROR"))
     store = state.open()
-    store.commit_slot(slot(tasks=(TASK,), streams=(STREAM, other), probes=(PROBE, whole)))
+    store.commit_slot(slot(tasks=(TASK,), streams=(STREAM, other), probes=(PROBE, item, whole)))
+    assert store.load().probes == (whole, PROBE, item)
 
     store.commit_slot(slot(dropped_tasks=("alaya/1",), streams=(STREAM,)))
 

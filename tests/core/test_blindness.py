@@ -18,20 +18,31 @@ MINUTE = timedelta(minutes=1)
 METRICS, LOGS, LIST = Capability.METRICS, Capability.LOGS, Capability.LIST
 
 
-def key(task: int | None, capability: Capability = METRICS) -> ProbeKey:
-    return ProbeKey(source="alaya", capability=capability, task="" if task is None else f"alaya/{task}")
+def key(task: int | None, capability: Capability = METRICS, item: str = "") -> ProbeKey:
+    name = "" if task is None else f"alaya/{task}"
+    return ProbeKey(source="alaya", capability=capability, task=name, item=item)
 
 
 class Play:
     """Every key is asked once a minute; those in `failing` fail."""
 
     def __init__(
-        self, tasks: int, capabilities: Iterable[Capability] = (METRICS,), *, listed: bool = False
+        self,
+        tasks: int,
+        capabilities: Iterable[Capability] = (METRICS,),
+        *,
+        listed: bool = False,
+        items: Iterable[str] = ("",),
     ) -> None:
         self.tasks = [
             Task(key=f"alaya/{n}", source="alaya", id=str(n), name=f"run-{n}") for n in range(tasks)
         ]
-        self.keys = [key(n, capability) for capability in capabilities for n in range(tasks)]
+        self.keys = [
+            key(n, capability, item)
+            for capability in capabilities
+            for n in range(tasks)
+            for item in (items if capability is METRICS else ("",))
+        ]
         self.keys += [key(None, LIST)] if listed else []
         self.health, self.book, self.minute = Health(), Book(), 0
         self.said: list[tuple[int, str, str]] = []
@@ -64,6 +75,10 @@ class Play:
             ]
             self.minute += 1
         return self
+
+    def of(self, *items: str, task: int | None = None) -> list[ProbeKey]:
+        """The questions about these metrics, of one task or of all."""
+        return [one for one in self.keys if one.item in items and task in (None, int(one.task[6:]))]
 
     def params(self) -> dict[str, str]:
         (incident,) = self.book.open.values()
@@ -193,3 +208,80 @@ def test_keys_of_unwatched_tasks_say_nothing() -> None:
     notices = blind_notices(play.health, play.tasks)
     assert [notice.labels for notice in notices if notice.active] == [play.tasks[0].identity]
     assert all(notice.labels == Labels.of(source="alaya") for notice in notices if not notice.active)
+
+
+FOUR = ("cpu", "gpu", "memory", "vram")
+
+
+def test_one_metric_of_one_task_is_told_with_its_name() -> None:
+    play = Play(4, items=FOUR).minutes(3).minutes(5, play_vram(4, 2))
+    assert play.said == [(5, "blind", "alaya/2/metrics:vram")]
+    assert (play.params()["task"], play.params()["items"]) == ("run-2", "vram")
+    (incident,) = play.book.open.values()
+    assert incident.labels == play.tasks[2].identity
+    play.minutes(3)
+    assert play.said[1:] == [(9, "sees", "alaya/2/metrics:vram")]
+
+
+def play_vram(tasks: int, *own: int) -> list[ProbeKey]:
+    return [key(n, METRICS, "vram") for n in own or range(tasks)]
+
+
+def test_one_metric_of_most_tasks_is_one_message() -> None:
+    play = Play(30, items=FOUR).minutes(3).minutes(5, play_vram(30))
+    assert play.said == [(5, "blind", "alaya/metrics:vram")]
+    assert play.params()["items"] == "vram"
+    assert "task" not in play.params()
+
+
+def test_one_metric_of_several_tasks_names_them_in_one_message() -> None:
+    play = Play(30, items=FOUR).minutes(3).minutes(5, play_vram(30, 3, 4, 5))
+    assert play.said == [(5, "blind", "alaya/metrics:vram/some")]
+    assert play.params()["task"] == "run-3, run-4, run-5"
+
+
+def test_two_metrics_that_fail_together_are_one_message() -> None:
+    for tasks, subject in ((4, "alaya/2/metrics:gpu"), (30, "alaya/metrics:gpu")):
+        play = Play(tasks, items=FOUR).minutes(3)
+        play.minutes(1, play.of("gpu", task=2 if tasks == 4 else None))
+        play.minutes(5, play.of("gpu", "vram", task=2 if tasks == 4 else None))
+        assert play.said == [(5, "blind", subject)]
+        assert play.params()["items"] == "gpu, vram"
+
+
+def test_all_metrics_of_a_task_are_told_without_their_names() -> None:
+    play = Play(4, items=FOUR).minutes(3).minutes(5, Play(4, items=FOUR).of(*FOUR, task=1))
+    assert play.said == [(5, "blind", "alaya/1/metrics")]
+    assert "items" not in play.params()
+
+
+def test_four_metrics_of_the_only_task_are_still_about_that_task() -> None:
+    play = Play(1, items=FOUR).minutes(1)
+    play.minutes(4, play.keys, Failure.NOT_FOUND)
+    assert [subject for _, _, subject in play.said] == ["alaya/0/metrics"]
+    play = Play(1, items=FOUR).minutes(1)
+    play.minutes(4, play.keys, Failure.UNREACHABLE)
+    assert [subject for _, _, subject in play.said] == ["alaya/metrics"]
+
+
+def test_a_metric_that_always_fails_hides_no_outage_of_the_others() -> None:
+    for tasks, subject in ((1, "alaya/metrics"), (12, "alaya/metrics")):
+        play = Play(tasks, items=FOUR).minutes(3)
+        play.minutes(60, play_vram(tasks))
+        play.minutes(10, play.keys).minutes(10, play_vram(tasks))
+        assert [word for _, word, _ in play.said] == ["blind", "blind", "sees"]
+        assert [told for _, _, told in play.said[1:]] == [subject, subject]
+
+
+def test_a_metric_that_fails_a_little_earlier_hides_no_outage_of_the_others() -> None:
+    play = Play(4, items=FOUR).minutes(3)
+    play.minutes(5, play_vram(4)).minutes(10, play.keys)
+    assert [subject for _, _, subject in play.said] == ["alaya/metrics:vram", "alaya/metrics"]
+
+
+def test_a_metric_that_lingers_after_an_outage_is_told_by_itself() -> None:
+    play = Play(6, items=FOUR).minutes(3)
+    play.minutes(10, play.keys).minutes(11, play_vram(6))
+    assert [word for _, word, _ in play.said] == ["blind"]
+    play.minutes(1, play_vram(6))
+    assert sorted(play.said[1:]) == [(24, "blind", "alaya/metrics:vram"), (24, "sees", "alaya/metrics")]

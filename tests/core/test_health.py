@@ -21,6 +21,8 @@ OTHER = ProbeKey(source="alaya", capability=Capability.METRICS, task="alaya/2")
 LOGS = ProbeKey(source="alaya", capability=Capability.LOGS, task="alaya/1")
 WHOLE = ProbeKey(source="alaya", capability=Capability.METRICS)
 LIST = ProbeKey(source="alaya", capability=Capability.LIST)
+GPU = ProbeKey(source="alaya", capability=Capability.METRICS, task="alaya/1", item="gpu")
+VRAM = ProbeKey(source="alaya", capability=Capability.METRICS, task="alaya/1", item="vram")
 
 
 def after(pattern: str, key: ProbeKey = METRICS, health: Health | None = None) -> Health:
@@ -80,6 +82,30 @@ def test_the_whole_source_question_speaks_for_every_task() -> None:
     assert standing(health, OTHER) is Standing.SETTLING
     assert standing(after("o", WHOLE), OTHER) is Standing.GOOD
     assert standing(after("o", WHOLE, after("x", OTHER)), OTHER) is Standing.FAILING
+
+
+def test_one_metric_does_not_blind_another() -> None:
+    health = after("xxx", VRAM, after("o", GPU))
+    assert standing(health, VRAM) is Standing.FAILING
+    assert standing(health, GPU) is Standing.GOOD
+    assert standing(after("xxxo", VRAM, after("o", GPU)), VRAM) is Standing.SETTLING
+    assert standing(after("o", VRAM, after("x", WHOLE, after("o", GPU))), GPU) is Standing.FAILING
+
+
+def test_all_metrics_of_a_task_together_are_as_good_as_the_worst_that_was_ever_answered() -> None:
+    assert standing(after("ox", VRAM, after("o", GPU)), METRICS) is Standing.FAILING
+    assert standing(after("oxxxo", VRAM, after("o", GPU)), METRICS) is Standing.SETTLING
+    assert standing(after("o", VRAM, after("o", GPU)), METRICS) is Standing.GOOD
+    assert standing(after("xxxxx", VRAM, after("o", GPU)), METRICS) is Standing.GOOD
+    assert standing(after("xxxxx", VRAM), METRICS) is Standing.FAILING
+    assert standing(after("o", VRAM), OTHER) is Standing.FAILING
+
+
+def test_an_item_that_is_not_asked_by_itself_is_part_of_the_whole_question() -> None:
+    errors = ProbeKey(source="alaya", capability=Capability.LOGS, task="alaya/1", item="ERROR")
+    assert standing(after("o", LOGS), errors) is Standing.GOOD
+    assert standing(after("x", LOGS), errors) is Standing.FAILING
+    assert standing(after("x", errors, after("o", LOGS)), LOGS) is Standing.GOOD
 
 
 def test_a_start_trusts_nothing_and_keeps_blindness() -> None:

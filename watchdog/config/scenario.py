@@ -311,6 +311,7 @@ class _Reader:
                 end=self.start + row.value(keys.UNTIL, self.length + timedelta(days=1)),
                 capability=row.get(keys.FAULT_CAPABILITY),
                 task=self._task_of(row).task.key if row.get(keys.TASK) else "",
+                metric=_shown(row, keys.FAULT_METRIC),
                 failure=row.get(keys.FAULT_FAILURE) or (None if bends else Failure.SERVER_ERROR),
                 detail=_shown(row, keys.FAULT_DETAIL),
                 retry_after=row.get(keys.FAULT_RETRY),

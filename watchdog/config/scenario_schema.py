@@ -215,6 +215,7 @@ STATUS = Table(
 FAULT_CAPABILITY = Key(
     name="capability", kind=choice(Capability), default="all", meaning="What is asked in vain."
 )
+FAULT_METRIC = Key(name="metric", kind=text(), default="all", meaning="Only this metric is asked in vain.")
 FAULT_FAILURE = Key(name="failure", kind=choice(Failure), default="server error", meaning="How it fails.")
 FAULT_DETAIL = Key(name="detail", kind=text(), meaning="What the error says.")
 FAULT_RETRY = Key(name="retry_after", kind=duration(), meaning="What the server asks for.")
@@ -233,6 +234,7 @@ FAULT = Table(
         UNTIL,
         TASK,
         FAULT_CAPABILITY,
+        FAULT_METRIC,
         FAULT_FAILURE,
         FAULT_DETAIL,
         FAULT_RETRY,

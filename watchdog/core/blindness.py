@@ -1,12 +1,12 @@
 """Blindness: one message for a whole source rather than one per task, rule or query.
 
-When a key (source, capability, task) becomes blind, it is filed under a subject as wide as the
+When a key (source, capability, task, item) becomes blind, it is filed under a subject as wide as the
 failure is at that moment, and stays there until it sees again; so a message is neither repeated
 when the failure narrows nor missing when a second outage begins. Owns subjects and wording
 parameters; counting is `health`.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -52,7 +52,7 @@ def observe_all(health: Health, probes: Iterable[Probe]) -> Health:
 
 @dataclass(slots=True)
 class _Width:
-    """How many of a capability's keys were asked lately, and how many of those fail."""
+    """How many tasks were asked something lately, and how many of them it fails for."""
 
     asked: int = 0
     failing: int = 0
@@ -65,52 +65,94 @@ class _Width:
             return self.failing == 1 and not self.about_tasks
         return self.failing >= 2 and 2 * self.failing >= self.asked
 
+    def count(self, states: Sequence[ProbeState]) -> None:
+        """Take in one task's questions; it counts as failing if all of them fail."""
+        self.asked += 1
+        if all(state.failures for state in states):
+            self.failing += 1
+            self.about_tasks &= all(state.key.task and state.failure in _OF_ONE_TASK for state in states)
 
-Widths = Mapping[tuple[str, Capability], _Width]
+
+@dataclass(frozen=True, slots=True)
+class _Widths:
+    """How wide everything fails that was asked lately.
+
+    by: (source, capability, item); without item, over all questions of the capability.
+    partly: the tasks' capabilities, as keys without item, of which some questions are answered.
+    """
+
+    by: Mapping[tuple[str, Capability, str], _Width]
+    partly: Collection[ProbeKey]
+
+    def part(self, key: ProbeKey) -> str:
+        """Return the item, if it is not the whole capability that fails for this task."""
+        return key.item if key.whole in self.partly else ""
+
+    def of(self, key: ProbeKey, item: str) -> _Width:
+        """Return how wide an item fails, or the capability."""
+        return self.by.get((key.source, key.capability, item), _Width())
 
 
-def _widths(states: States, at: datetime) -> Widths:
-    widths: dict[tuple[str, Capability], _Width] = {}
+def _widths(states: States, at: datetime) -> _Widths:
+    asked: dict[ProbeKey, list[ProbeState]] = {}
     for key, state in states.items():
         if state.asked is not None and at - state.asked <= RECENT:
-            width = widths.setdefault((key.source, key.capability), _Width())
-            width.asked += 1
-            if state.failures:
-                width.failing += 1
-                width.about_tasks &= bool(key.task) and state.failure in _OF_ONE_TASK
-    return widths
+            asked.setdefault(key.whole, []).append(state)
+    by: dict[tuple[str, Capability, str], _Width] = {}
+    for whole, group in asked.items():
+        by.setdefault((whole.source, whole.capability, ""), _Width()).count(group)
+        for state in group:
+            if state.key.item:
+                by.setdefault((whole.source, whole.capability, state.key.item), _Width()).count([state])
+    partly = {whole for whole, group in asked.items() if not all(state.failures for state in group)}
+    return _Widths(by, partly)
 
 
-def _subject(states: States, widths: Widths, state: ProbeState, at: datetime) -> str:
+def _subject(states: States, widths: _Widths, state: ProbeState, at: datetime) -> str:
     """Choose what a key that has just become blind is reported under."""
     level = _level(widths, state)
-    if not _wide(level, state.key):
-        return level
     near = [
         mate
         for mate in states.values()
         if mate.blind
         and mate.key != state.key
-        and mate.key.source == state.key.source
-        and _wide(mate.subject, mate.key)
         and abs(_since(mate, at) - _since(state, at)) <= SAME_OUTAGE
+        and _same_outage(level, state.key, mate)
     ]
-    # An outage of which a part was already told as the source's: this is the rest of it.
+    # An outage of which a part was already told as wide as this: this is the rest of it.
     return min(near, key=lambda mate: _since(mate, at)).subject if near else level
 
 
-def _level(widths: Widths, state: ProbeState) -> str:
+def _same_outage(level: str, key: ProbeKey, mate: ProbeState) -> bool:
+    """Whether what was said of a mate says enough of a key, too. Of a part it is not said of the whole."""
+    if mate.key.source != key.source or (_partial(mate.subject) and not _partial(level)):
+        return False
+    if _wide(level, key):
+        return _wide(mate.subject, mate.key)
+    if mate.key.capability is not key.capability:
+        return False
+    if level.endswith(_SOME):
+        return mate.subject.endswith(_SOME)
+    return mate.key.task == key.task and mate.subject.startswith(f"{key.task}/")
+
+
+def _level(widths: _Widths, state: ProbeState) -> str:
     key = state.key
-    own = widths.get((key.source, key.capability), _Width())
+    part = widths.part(key)
+    own = widths.of(key, part)
     if key.task and not own.whole:
-        return _several(key) if own.failing >= SEVERAL else _single(key)
-    all_widths = [width for (source, _), width in widths.items() if source == key.source]
+        return _several(key, part) if own.failing >= SEVERAL else _single(key, part)
+    if part:
+        return _whole(key, part)
+    all_widths = [
+        width for (source, _, item), width in widths.by.items() if (source, item) == (key.source, "")
+    ]
     if len(all_widths) > 1 and all(width.whole for width in all_widths):
         return key.source
     return _whole(key)
 
 
-def _split(states: dict[ProbeKey, ProbeState], widths: Widths, at: datetime) -> None:
+def _split(states: dict[ProbeKey, ProbeState], widths: _Widths, at: datetime) -> None:
     """Let what lingers long after the rest of a wide outage has ended be told by itself."""
     ended: dict[str, datetime] = {}
     begun: dict[str, datetime] = {}
@@ -129,21 +171,35 @@ def _since(state: ProbeState, default: datetime) -> datetime:
     return default if state.since is None else state.since
 
 
-def _single(key: ProbeKey) -> str:
-    return f"{key.task}/{key.capability}" if key.task else _whole(key)
+_SOME = "/some"
 
 
-def _several(key: ProbeKey) -> str:
-    return f"{key.source}/{key.capability}/some"
+def _single(key: ProbeKey, part: str = "") -> str:
+    return f"{key.task}/{_what(key, part)}" if key.task else _whole(key, part)
 
 
-def _whole(key: ProbeKey) -> str:
-    return f"{key.source}/{key.capability}"
+def _several(key: ProbeKey, part: str = "") -> str:
+    return f"{_whole(key, part)}{_SOME}"
+
+
+def _whole(key: ProbeKey, part: str = "") -> str:
+    return f"{key.source}/{_what(key, part)}"
+
+
+def _what(key: ProbeKey, part: str) -> str:
+    return f"{key.capability}:{part}" if part else str(key.capability)
+
+
+def _partial(subject: str) -> bool:
+    """Whether a subject is one question of several of a capability."""
+    return any(f"/{capability}:" in subject for capability in Capability)
 
 
 def _wide(subject: str, key: ProbeKey) -> bool:
-    """Whether a subject is the source itself, or one of its capabilities."""
-    return bool(subject) and subject != _several(key) and (not key.task or subject != _single(key))
+    """Whether a subject is the source itself, or one of its capabilities, or an item of one for all tasks."""
+    if not subject or subject.endswith(_SOME):
+        return False
+    return not key.task or not subject.startswith(f"{key.task}/")
 
 
 def blind_notices(health: Health, tasks: Collection[Task]) -> tuple[Notice, ...]:
@@ -157,7 +213,8 @@ def blind_notices(health: Health, tasks: Collection[Task]) -> tuple[Notice, ...]
     for key, state in health.states.items():
         if state.subject and (not key.task or key.task in names):
             groups.setdefault(state.subject, []).append(state)
-            for subject in (state.subject, _single(key), _several(key), _whole(key), key.source):
+            forms = (form(key, part) for form in (_single, _several, _whole) for part in {"", key.item})
+            for subject in (state.subject, *forms, key.source):
                 over[subject] = key.source
     blind = {subject: group for subject, group in groups.items() if any(state.blind for state in group)}
     ended = [
@@ -191,6 +248,8 @@ def _notice(subject: str, group: list[ProbeState], names: Mapping[str, Task]) ->
         "detail": oldest.detail,
         "since": "" if oldest.since is None else oldest.since.isoformat(),
     }
+    if _partial(subject):
+        params["items"] = ", ".join(sorted({state.key.item for state in concerned if state.key.item}))
     if tasks and not wide:
         shown = ", ".join(names[key].name for key in tasks[:TASKS_NAMED])
         more = len(tasks) - TASKS_NAMED

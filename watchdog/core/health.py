@@ -1,11 +1,11 @@
-"""Health: what can be seen right now, per source, capability and task.
+"""Health: what can be seen right now, per source, capability, task, and metric or log stream.
 
 A rule is judged blind only by what it uses. Owns the counting of failures; a source's answer
 or failure comes in as a `Probe`, a verdict goes out as a `Standing`. What is said about
 blindness is `blindness`.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -37,11 +37,21 @@ class Failure(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class ProbeKey:
-    """What was asked. `task` is empty for a whole-source question (the list)."""
+    """What was asked. `task` is empty for a whole-source question (the list).
+
+    item: which of several questions of one capability it was: a metric's name, the filter of a log
+    stream; empty where there is only one, and where all of them are meant.
+    """
 
     source: str
     capability: Capability
     task: str = ""
+    item: str = ""
+
+    @property
+    def whole(self) -> "ProbeKey":
+        """The key of everything that is asked of this capability of this task."""
+        return self if not self.item else replace(self, item="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +94,16 @@ class Health:
     """All probe states."""
 
     states: Mapping[ProbeKey, ProbeState] = field(default_factory=dict)
+    _items: dict[ProbeKey, list[ProbeState]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def of(self, whole: ProbeKey) -> Sequence[ProbeState]:
+        """Return the states of all questions of one capability of one task (a key without item)."""
+        if not self._items:
+            for key, state in self.states.items():
+                self._items.setdefault(key.whole, []).append(state)
+        return self._items.get(whole, ())
 
 
 BLIND_AFTER = 3  # failures in a row
@@ -130,16 +150,26 @@ def standing(health: Health, key: ProbeKey) -> Standing:
     """Say whether verdicts may be drawn from a capability for a task.
 
     The whole-source question (no task) speaks for every task as well. What was never asked since
-    the start has no valid answer yet: it stands as failing.
+    the start has no valid answer yet: it stands as failing. An item that is not asked by itself is
+    part of the question without one. A key without an item means all of them, as far as they have
+    ever been answered: a metric that this cloud does not serve hides nothing of the others.
     """
-    own = health.states.get(key)
-    whole = health.states.get(replace(key, task="")) if key.task else None
-    asked = [state for state in (own, whole) if state is not None]
+    asked = [*_own(health, key)]
+    if key.task:
+        asked += health.of(ProbeKey(source=key.source, capability=key.capability))
     if not asked or any(state.failures for state in asked):
         return Standing.FAILING
     if any(state.blind for state in asked):
         return Standing.SETTLING
     return Standing.GOOD
+
+
+def _own(health: Health, key: ProbeKey) -> Iterable[ProbeState]:
+    known = health.states.get(key) or health.states.get(key.whole)
+    if known is not None:
+        return (known,)
+    items = () if key.item else health.of(key)
+    return [state for state in items if state.last_good is not None] or items
 
 
 def resumed(states: Iterable[ProbeState]) -> Health:

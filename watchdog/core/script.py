@@ -57,13 +57,14 @@ class ScriptedLine:
 class Fault:
     """Between begin and end, matching questions fail, or take long.
 
-    capability None = all; task "" = all tasks.
+    capability None = all; task "" = all tasks; metric "" = all metrics, else only that one's questions.
     """
 
     begin: datetime
     end: datetime
     capability: Capability | None = None
     task: str = ""
+    metric: str = ""
     failure: Failure | None = Failure.SERVER_ERROR
     detail: str = ""
     retry_after: timedelta | None = None

@@ -51,9 +51,12 @@ class View:
         """A newest point this old, or older, is stale."""
         return max(FRESH_NS, FRESH_POLLS * self.poll_ns(source))
 
-    def blind(self, state: TaskState, capability: Capability) -> str:
-        """Why no verdict may be drawn from a capability for this task; "" if it may."""
-        key = ProbeKey(source=state.task.source, capability=capability, task=state.task.key)
+    def blind(self, state: TaskState, capability: Capability, item: str = "") -> str:
+        """Why no verdict may be drawn from a capability for this task; "" if it may.
+
+        item: the metric's name, or the filter of the log stream.
+        """
+        key = ProbeKey(source=state.task.source, capability=capability, task=state.task.key, item=item)
         known = self._blind.get(key)
         if known is None:
             standing = self.standing(key)

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from watchdog.core.conditions.kinds import Capability
+from watchdog.core.durations import format_duration
 from watchdog.core.health import Failure, Probe, ProbeKey
 from watchdog.core.pacing import Pace
 from watchdog.core.tasks import Task
@@ -24,6 +25,9 @@ from watchdog.ports import Clock, Source
 log = logging.getLogger(__name__)
 
 SHORTEST_SLEEP = timedelta(milliseconds=10)
+HANGING = timedelta(minutes=5)  # a question unanswered for so long, and for …
+HANGING_POLLS = 5  # … so many polls, is failing
+UNFORESEEN = "a source failed in an unforeseen way source=%s asked=%s task=%s item=%s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,18 @@ class Wishes:
     streams: tuple[LogReader, ...] = ()
 
 
+Question = Callable[[], Awaitable[None]]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Asking:
+    """A question in flight. complained: when its silence was last reported."""
+
+    task: asyncio.Task[None]
+    began: timedelta
+    complained: timedelta
+
+
 @dataclass(slots=True, kw_only=True)
 class Collector:
     """Asks one source. A question in flight is not asked again; a slow one delays no other."""
@@ -57,10 +73,9 @@ class Collector:
     jitter: Callable[[], float]
     asked: Counter[Capability] = field(default_factory=Counter)
     failed: Counter[tuple[Capability, Failure]] = field(default_factory=Counter)
-    slow: set[str] = field(default_factory=set)  # questions whose last answer took longer than a poll
-    _paces: dict[str, Pace] = field(default_factory=dict)
-    _asking: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    _began: dict[str, timedelta] = field(default_factory=dict)
+    _slow: set[ProbeKey] = field(default_factory=set)  # the last answer took longer than a poll
+    _paces: dict[ProbeKey, Pace] = field(default_factory=dict)
+    _asking: dict[ProbeKey, _Asking] = field(default_factory=dict)
     _grid: timedelta | None = None
 
     async def run(self) -> None:
@@ -74,26 +89,30 @@ class Collector:
         """Start asking every question that is due."""
         now = self.clock.monotonic()
         questions = self._questions(self.wishes())
-        self._paces = {name: pace for name, pace in self._paces.items() if name in questions}
-        for name, question in questions.items():
-            if name not in self._asking and self._pace(name, now).due <= now:
-                self._start(name, question)
+        self._paces = {key: pace for key, pace in self._paces.items() if key in questions}
+        self._slow &= questions.keys()
+        for key, question in questions.items():
+            if key not in self._asking and self._pace(key, now).due <= now:
+                self._start(key, question, now)
+        self._report_hanging(now)
 
     async def settled(self, grace: timedelta) -> None:
         """Wait until every question in flight is answered, but no longer than `grace`."""
         if not self._asking:
             return
         patience = asyncio.ensure_future(self.clock.sleep(grace))
-        answers = asyncio.ensure_future(asyncio.wait(list(self._asking.values())))
-        await asyncio.wait([patience, answers], return_when=asyncio.FIRST_COMPLETED)
-        patience.cancel()
-        answers.cancel()
+        answers = asyncio.ensure_future(asyncio.wait([asking.task for asking in self._asking.values()]))
+        try:
+            await asyncio.wait([patience, answers], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            patience.cancel()
+            answers.cancel()
 
-    def late_questions(self) -> tuple[str, ...]:
+    def late_questions(self) -> tuple[ProbeKey, ...]:
         """Questions whose newest answer took longer than a poll, or is taking that long."""
         now = self.clock.monotonic()
-        overdue = {name for name, began in self._began.items() if now - began > self.poll}
-        return tuple(sorted(self.slow | overdue))
+        overdue = {key for key, asking in self._asking.items() if now - asking.began > self.poll}
+        return tuple(sorted(self._slow | overdue))
 
     async def close(self) -> None:
         """Wait shortly for what is in flight (requests are not cancelled midway), then disconnect."""
@@ -101,11 +120,11 @@ class Collector:
         await self.source.close()
 
     def _next_due(self, now: timedelta) -> timedelta:
-        waiting = [pace.due for name, pace in self._paces.items() if name not in self._asking]
+        waiting = [pace.due for key, pace in self._paces.items() if key not in self._asking]
         return min([*waiting, now + self.poll])
 
-    def _pace(self, name: str, now: timedelta) -> Pace:
-        return self._paces.setdefault(name, Pace(poll=self.poll, due=now, origin=self._origin(now)))
+    def _pace(self, key: ProbeKey, now: timedelta) -> Pace:
+        return self._paces.setdefault(key, Pace(poll=self.poll, due=now, origin=self._origin(now)))
 
     def _origin(self, now: timedelta) -> timedelta:
         """Where the grid of polls begins: with the first question, which is where slots begin too."""
@@ -113,60 +132,62 @@ class Collector:
             self._grid = now
         return self._grid
 
-    def _start(self, name: str, question: Callable[[], Awaitable[None]]) -> None:
-        task = asyncio.ensure_future(question())
-        self._asking[name] = task
-        self._began[name] = self.clock.monotonic()
-        task.add_done_callback(lambda _: self._answered(name))
+    def _start(self, key: ProbeKey, question: Question, now: timedelta) -> None:
+        task = asyncio.ensure_future(self._ask(key, question))
+        self._asking[key] = _Asking(task=task, began=now, complained=now)
+        task.add_done_callback(lambda _: self._asking.pop(key, None))
 
-    def _answered(self, name: str) -> None:
-        self._asking.pop(name, None)
-        self._began.pop(name, None)
+    def _report_hanging(self, now: timedelta) -> None:
+        """A question that is never answered says nothing of now: it counts as a failure at each poll."""
+        for key, asking in self._asking.items():
+            silent_for = now - asking.began
+            if silent_for >= max(HANGING, HANGING_POLLS * self.poll) and now - asking.complained >= self.poll:
+                asking.complained = now
+                detail = f"no answer for {format_duration(timedelta(seconds=silent_for.seconds))}"
+                self._report(key, Failure.TIMEOUT, detail)
 
-    def _questions(self, wishes: Wishes) -> Mapping[str, Callable[[], Awaitable[None]]]:
-        source = self.source.name
-        found: dict[str, Callable[[], Awaitable[None]]] = {}
-
-        def add(
-            name: str, answer: Callable[[], Awaitable[None]], capability: Capability, task: str = ""
-        ) -> None:
-            key = ProbeKey(source=source, capability=capability, task=task)
-            found[name] = partial(self._ask, name, answer, key)
-
-        if wishes.list_tasks:
-            add("list", self._list, Capability.LIST)
-        for task in wishes.statuses:
-            add(f"status/{task.key}", partial(self._status, task), Capability.STATUS, task.key)
-        for wish in wishes.metrics:
-            name = f"metric/{wish.task.key}/{wish.metric}"
-            add(name, partial(self._metric, wish), Capability.METRICS, wish.task.key)
-        for reader in wishes.streams:
-            name = f"logs/{reader.key.task}/{reader.key.pod}/{reader.key.prefilter}"
-            add(name, partial(self._logs, reader), Capability.LOGS, reader.key.task)
-        return found
-
-    async def _ask(self, name: str, answer: Callable[[], Awaitable[None]], key: ProbeKey) -> None:
-        """Ask one question; its failure becomes a probe and a slower pace, never an exception."""
-        began = self.clock.monotonic()
-        retry_after = None
-        try:
-            await answer()
-            failure, detail = None, ""
-        except SourceError as error:
-            failure, detail, retry_after = error.failure, error.detail, error.retry_after
-        except Exception as error:  # supervisor site: an adapter's bug must not stop the others
-            log.exception("a source failed in an unforeseen way source=%s question=%s", key.source, name)
-            failure, detail = Failure.MALFORMED, type(error).__name__
-        self.asked[key.capability] += 1
+    def _report(self, key: ProbeKey, failure: Failure | None, detail: str) -> None:
         if failure is not None:
             self.failed[key.capability, failure] += 1
         self.inbox.probes.append(Probe(key=key, at=self.clock.now(), failure=failure, detail=detail))
+
+    def _questions(self, wishes: Wishes) -> Mapping[ProbeKey, Question]:
+        found: dict[ProbeKey, Question] = {}
+
+        def add(question: Question, capability: Capability, task: str = "", item: str = "") -> None:
+            key = ProbeKey(source=self.source.name, capability=capability, task=task, item=item)
+            found[key] = question
+
+        if wishes.list_tasks:
+            add(self._list, Capability.LIST)
+        for task in wishes.statuses:
+            add(partial(self._status, task), Capability.STATUS, task.key)
+        for wish in wishes.metrics:
+            add(partial(self._metric, wish), Capability.METRICS, wish.task.key, wish.metric)
+        for reader in wishes.streams:
+            add(partial(self._logs, reader), Capability.LOGS, reader.key.task, reader.key.prefilter)
+        return found
+
+    async def _ask(self, key: ProbeKey, question: Question) -> None:
+        """Ask one question; its failure becomes a probe and a slower pace, never an exception."""
+        began = self.clock.monotonic()
+        failure, detail, retry_after = None, "", None
+        try:
+            await question()
+        except SourceError as error:
+            failure, detail, retry_after = error.failure, error.detail, error.retry_after
+        except Exception as error:  # supervisor site: an adapter's bug must not stop the others
+            first = not self._pace(key, began).failures
+            log.log(logging.ERROR if first else logging.DEBUG, UNFORESEEN, *_named(key), exc_info=first)
+            failure, detail = Failure.MALFORMED, type(error).__name__
+        self.asked[key.capability] += 1
+        self._report(key, failure, detail)
         now = self.clock.monotonic()
-        pace = self._pace(name, now)
-        self._paces[name] = (
+        pace = self._pace(key, now)
+        self._paces[key] = (
             pace.answered(now) if failure is None else pace.failed(now, self.jitter(), retry_after)
         )
-        (self.slow.add if now - began > self.poll else self.slow.discard)(name)
+        (self._slow.add if now - began > self.poll else self._slow.discard)(key)
 
     async def _list(self) -> None:
         listing = await self.source.list_tasks()
@@ -187,3 +208,7 @@ class Collector:
 
     async def _logs(self, reader: LogReader) -> None:
         await reader.read(self.source, self.clock)
+
+
+def _named(key: ProbeKey) -> tuple[str, str, str, str]:
+    return key.source, str(key.capability), key.task, key.item

@@ -230,10 +230,9 @@ class Intake:
             before = found.get(probe.key)
             if before is None or before.failure is None or probe.failure is not None:
                 found[probe.key] = probe
-        for (task, _), (failure, why) in untrue.items():
-            key = ProbeKey(
-                source=self.world.states[task].task.source, capability=Capability.METRICS, task=task
-            )
+        for (task, metric), (failure, why) in untrue.items():
+            source = self.world.states[task].task.source
+            key = ProbeKey(source=source, capability=Capability.METRICS, task=task, item=metric)
             answered = found.get(key)
             if answered is not None and answered.failure is None:
                 diagnosis = self._diagnosis(task) if failure is Failure.STALE else ""

@@ -70,7 +70,7 @@ class ScriptedSource:
 
     async def metric(self, task: Task, metric: str, *, since: datetime, now: datetime) -> MetricAnswer:
         """The visible points newer than `since`. The asker's `now` is not trusted (it may have jumped)."""
-        await self._endure(Capability.METRICS, task.key)
+        await self._endure(Capability.METRICS, task.key, metric)
         wanted = [s for s in self._script.series if s.task == task.key and s.metric == metric]
         return MetricAnswer(series=tuple(self._visible(series, since) for series in wanted))
 
@@ -104,7 +104,7 @@ class ScriptedSource:
             labels=series.points.labels, times=times[first:last], values=series.points.values[first:last]
         )
 
-    async def _endure(self, capability: Capability, task: str) -> Fault | None:
+    async def _endure(self, capability: Capability, task: str, metric: str = "") -> Fault | None:
         """Suffer the fault of the hour, if any; returns one that only bends the answer."""
         self.asked[capability] = self.asked.get(capability, 0) + 1
         began = self._true_now()
@@ -113,7 +113,7 @@ class ScriptedSource:
                 continue
             if fault.partial_list:
                 return fault
-            if fault.task and fault.task != task:
+            if fault.task not in ("", task) or fault.metric not in ("", metric):
                 continue
             if fault.takes > timedelta():
                 await self._clock.sleep(fault.takes)

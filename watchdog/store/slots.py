@@ -163,12 +163,13 @@ def _put_probes(connection: sqlite3.Connection, probes: Iterable[ProbeState]) ->
             codec.clean(probe.key.source),
             probe.key.capability.value,
             codec.clean(probe.key.task),
+            codec.clean(probe.key.item),
             codec.encode(probe),
         )
         for probe in probes
     )
     connection.executemany(
-        "INSERT OR REPLACE INTO probes (source, capability, task, body) VALUES (?, ?, ?, ?)", rows
+        "INSERT OR REPLACE INTO probes (source, capability, task, item, body) VALUES (?, ?, ?, ?, ?)", rows
     )
 
 

@@ -89,8 +89,9 @@ CREATE TABLE probes (
     source     TEXT NOT NULL,
     capability TEXT NOT NULL,
     task       TEXT NOT NULL,
+    item       TEXT NOT NULL,
     body       TEXT NOT NULL,
-    PRIMARY KEY (source, capability, task)
+    PRIMARY KEY (source, capability, task, item)
 ) WITHOUT ROWID;
 
 CREATE TABLE streams (
@@ -138,8 +139,8 @@ INSERT INTO attempts (delivery, number, at_us, watched_us, answer, code, body)
 INSERT INTO ledger (incident, channel, told_us, body) VALUES ('aaaa', 'oncall', 1796025600000000,
     '{"incident":"aaaa","channel":"oncall","kind":"first","told_at":"2026-11-30T08:00:00Z","told_watched":"PT3600S","severity":"critical"}');
 INSERT INTO tasks (key, body) VALUES ('alaya/1', '{"task":{"key":"alaya/1","source":"alaya","id":"1","name":"llama"}}');
-INSERT INTO probes (source, capability, task, body)
-    VALUES ('alaya', 'logs', 'alaya/1', '{"key":{"source":"alaya","capability":"logs","task":"alaya/1"}}');
+INSERT INTO probes (source, capability, task, item, body)
+    VALUES ('alaya', 'logs', 'alaya/1', '', '{"key":{"source":"alaya","capability":"logs","task":"alaya/1"}}');
 INSERT INTO streams (id, task, pod, prefilter, cursor_ns, body)
     VALUES (1, 'alaya/1', '', '', 1796025600123456789,
     '{"key":{"task":"alaya/1"},"cursor_ns":1796025600123456789,"newest_ns":{"p-0":1796025600123456789}}');

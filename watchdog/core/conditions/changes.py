@@ -41,7 +41,7 @@ def changes(
     found: list[Occurrence] = []
     for source, states in judged_by_source(rule, view, slot_ns).items():
         table = view.series.table(source, condition.metric)
-        sighted = [state for state in states if not view.blind(state, Capability.METRICS)]
+        sighted = [s for s in states if not view.blind(s, Capability.METRICS, condition.metric)]
         if sighted and table.columns.rows:
             names = roster(table, sighted, condition.by)
             unit = view.units.get((source, condition.metric), "")

@@ -38,7 +38,7 @@ def log_count(rule: Rule, condition: LogCount, view: View, states: list[TaskStat
         begun = np.array([max(floor_ns(one), moment_ns(one.watched_since)) for one in states], np.int64)
         need = round(duration_ns(condition.within) * rule.coverage)
         out = np.where(slots[None, :] - begun[names.group_task, None] < need, int(Outcome.THIN), out)
-    reasons = [view.blind(state, Capability.LOGS) for state in states]
+    reasons = [view.blind(state, Capability.LOGS, condition.lines.prefilter) for state in states]
     blind = np.array([bool(reason) for reason in reasons], np.bool_)
     out = np.where(blind[names.group_task, None], int(Outcome.ERROR), out)
     out = np.where(too_early(rule, states, slots)[names.group_task], int(Outcome.THIN), out)

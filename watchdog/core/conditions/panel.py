@@ -261,7 +261,7 @@ def metric_panel(
     values, covered, newest = values[names.order], covered[names.order], newest[names.order]
     fresh = (slots - newest < fresh_ns) & (newest > floors[names.row_task, None])
     need = round(rule.coverage * reducer.length_ns) if reducer.window is not None else 0
-    errors, reasons = _errors(view, states, table, slots, names.by_task.latest(newest))
+    errors, reasons = _errors(view, states, reducer.metric, slots, names.by_task.latest(newest))
     return Panel(
         rule=rule,
         view=view,
@@ -299,11 +299,12 @@ def _reduced(
 
 
 def _errors(
-    view: View, states: list[TaskState], table: Table, slots: Ints, newest: Ints
+    view: View, states: list[TaskState], metric: str, slots: Ints, newest: Ints
 ) -> tuple[Ints, tuple[str, ...]]:
     """Say per task and slot why there is no valid answer: codes into the reasons, 0 = there is one."""
     reasons = ["", str(Failure.STALE), str(Failure.CLOCK_SKEW), "not asked yet"]
     source = states[0].task.source
+    table = view.series.table(source, metric)
     stale = (newest > 0) & (slots - newest >= view.fresh_ns(source))
     codes = stale.astype(np.int64)
     for task, state in enumerate(states):
@@ -312,7 +313,7 @@ def _errors(
             codes[task] = 3
         elif table.ahead_ns(state.task.key) > SKEW_NS:
             codes[task] = 2
-        if blind := view.blind(state, Capability.METRICS):
+        if blind := view.blind(state, Capability.METRICS, metric):
             codes[task] = len(reasons)
             reasons.append(blind)
     return codes, tuple(reasons)

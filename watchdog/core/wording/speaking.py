@@ -94,6 +94,8 @@ def _fields(notification: Notification, voice: Voice) -> Mapping[str, str]:
             fields[name] = voice.words.listed.join(map(voice.param, value.split(", ")))
         else:
             fields[name] = value if name in _NAMES else voice.param(value)
+    if items := incident.params.get("items"):
+        fields["capability"] = f"{fields.get('capability', '')} ({items})".strip()
     return {name: value for name, value in fields.items() if value}
 
 

@@ -88,8 +88,9 @@ CREATE TABLE probes (
     source     TEXT NOT NULL,
     capability TEXT NOT NULL,
     task       TEXT NOT NULL,
+    item       TEXT NOT NULL,
     body       TEXT NOT NULL,
-    PRIMARY KEY (source, capability, task)
+    PRIMARY KEY (source, capability, task, item)
 ) WITHOUT ROWID;
 
 CREATE TABLE streams (
