@@ -4,15 +4,18 @@ The program is run as its users run it: by the installed command, beside this in
 (cloud, webhook receiver) are processes of their own, so that they outlive a daemon that is killed.
 """
 
+import asyncio
 import contextlib
 import json
 import os
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
 import time
 import urllib.request
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,6 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # aiosmtpd, on import only
+    from aiosmtpd.controller import Controller
+    from aiosmtpd.smtp import SMTP
 
 COMMAND = Path(sys.executable).with_name("watchdog")
 API_KEY = "stand-in-api-key"
@@ -124,10 +132,10 @@ class Cloud:
     def say(self, text: str, **more: object) -> None:
         self.control("say", {"text": text, **more})
 
-    def gpu(self, value: float, *, vram: float = 0.7) -> None:
-        """From now on every GPU shows this."""
-        levels = [{"metric": "gpu", "value": value, "wobble": 0.001}, {"metric": "vram", "value": vram}]
-        self.control("phase", {"pods": list(PODS), "levels": levels})
+    def gpu(self, value: float, *, chatter: float = 0) -> None:
+        """From now on every GPU shows this, and each pod prints `chatter` lines a second."""
+        levels = [{"metric": "gpu", "value": value, "wobble": 0.001}]
+        self.control("phase", {"pods": list(PODS), "levels": levels, "chatter": chatter})
 
     def phase(self, **values: object) -> None:
         self.control("phase", values)
@@ -251,10 +259,11 @@ class Stage:
     folder: Path
     env: dict[str, str]
     children: list[Child] = field(default_factory=list)
+    disk: Path | None = None  # where the state file is, if not in the folder
 
     @property
     def state(self) -> StateFile:
-        return StateFile(self.folder / "state.db")
+        return StateFile((self.disk or self.folder) / "state.db")
 
     def start(self, name: str, *arguments: object, env: Mapping[str, str] | None = None) -> Child:
         """Start a process that ends with the test at the latest."""
@@ -286,31 +295,30 @@ class Stage:
         path.write_text(head + text)
         return path
 
-    def daemon(self, rules: Path, *options: object, env: Mapping[str, str] | None = None) -> Child:
-        """Start `watchdog run`, without waiting for it."""
+    def daemon(self, rules: Path, *options: object, **more: Any) -> Child:
+        """Start `watchdog run`, without waiting for it. env: more of it. before: words before the command."""
         number = sum(child.name.startswith("daemon") for child in self.children)
-        arguments = (COMMAND, "run", rules, "--state", self.state.path, *options)
-        return self.start(f"daemon-{number}", *arguments, env=env)
+        before: Sequence[object] = more.pop("before", ())
+        arguments = (*before, COMMAND, "run", rules, "--state", self.state.path, *options)
+        return self.start(f"daemon-{number}", *arguments, **more)
 
-    def watching(self, rules: Path, *options: object, env: Mapping[str, str] | None = None) -> Child:
+    def watching(self, rules: Path, *options: object, **more: Any) -> Child:
         """Start `watchdog run` and wait until it has stored a slot of this life."""
         began = time.time()
-        daemon = self.daemon(rules, *options, env=env)
+        daemon = self.daemon(rules, *options, **more)
         until(lambda: self.state.slot() > began, "a first slot", alive=daemon)
         return daemon
 
-    def run(
-        self, *arguments: object, env: Mapping[str, str] | None = None, patience: float = PATIENCE
-    ) -> Done:
+    def run(self, *arguments: object, before: Sequence[str] = (), patience: float = PATIENCE) -> Done:
         """Run a `watchdog` command to its end."""
         ended = subprocess.run(
-            [str(one) for one in (COMMAND, *arguments)],
+            [str(one) for one in (*before, COMMAND, *arguments)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             errors="replace",
             cwd=self.folder,
-            env={**self.env, **(env or {})},
+            env=self.env,
             timeout=patience,
             check=False,
         )
@@ -344,7 +352,104 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         stage.end()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def demo(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Child | None]:
+    """`watchdog demo`, which takes a minute and a half: it runs beside the other tests, if it is wanted."""
+    if not any(item.name.startswith("test_the_demo_ends") for item in request.session.items):
+        yield None
+        return
+    folder = tmp_path_factory.mktemp("demo")
+    child = Child("demo", (COMMAND, "demo"), folder, _environment(folder))
+    try:
+        yield child
+    finally:
+        if child.code is None:
+            child.kill()
+
+
 @pytest.fixture
 def wait_until() -> Callable[..., Any]:
     """`wait_until(condition, what, alive=child)`: the one way to wait here."""
     return until
+
+
+class MailServer(Controller):
+    """A real SMTP server in a thread. `rcpt`: its answers to recipients; used up, the last one repeats."""
+
+    def __init__(self, rcpt: Sequence[str]) -> None:
+        self.mails: list[str] = []
+        self.refused = 0
+        self._rcpt = list(rcpt)
+        self._connections: list[SMTP] = []
+        super().__init__(self, hostname="127.0.0.1", port=free_port())
+
+    @property
+    def url(self) -> str:
+        return mail_url(self.port)
+
+    async def handle_RCPT(self, _server: Any, _session: Any, envelope: Any, address: str, _opts: Any) -> str:  # noqa: N802
+        answer = self._rcpt.pop(0) if len(self._rcpt) > 1 else self._rcpt[0]
+        if answer.startswith("2"):
+            envelope.rcpt_tos.append(address)
+        else:
+            self.refused += 1
+        return answer
+
+    async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:  # noqa: N802
+        self.mails.append(envelope.content.decode())
+        return "250 queued"
+
+    def factory(self) -> SMTP:
+        connection = SMTP(self.handler, **self.SMTP_kwargs)
+        self._connections.append(connection)
+        return connection
+
+    def stop(self, no_assert: bool = False) -> None:
+        """Stop once every client is gone: aiosmtpd complains of connections that are cut."""
+        asyncio.run_coroutine_threadsafe(self._gone(), self.loop).result(30)
+        super().stop(no_assert)
+
+    async def _gone(self) -> None:
+        while any(connection.transport is not None for connection in self._connections):
+            await asyncio.sleep(0.01)
+
+
+def mail_url(port: int) -> str:
+    return f"mailto://127.0.0.1:{port}/?from=wd@example.test&to=ops@example.test&mode=insecure"
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@pytest.fixture
+def mail_server(stage: Stage) -> Iterator[Callable[..., MailServer]]:
+    """Start SMTP servers: `mail_server("451 later", "250 OK")`."""
+    servers: list[MailServer] = []
+
+    def start(*rcpt: str) -> MailServer:
+        server = MailServer(rcpt or ["250 OK"])
+        server.start()
+        servers.append(server)
+        return server
+
+    try:
+        yield start
+    finally:
+        stage.end()  # the clients first
+        for server in servers:
+            server.stop()
+
+
+@pytest.fixture
+def silent_mail_url() -> Iterator[str]:
+    """A mail channel whose server takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield mail_url(int(listener.getsockname()[1]))
+
+
+@pytest.fixture
+def a_port() -> int:
+    """A port where nobody listens."""
+    return free_port()

@@ -57,7 +57,7 @@ class Training(threading.Thread):
     seed: int
     said: list[str] = field(default_factory=list)
     lows: list[Low] = field(default_factory=list)
-    failure: BaseException | None = None
+    failure: Exception | None = None
 
     def __post_init__(self) -> None:
         super().__init__(daemon=True)
@@ -68,11 +68,11 @@ class Training(threading.Thread):
 
     def run(self) -> None:
         try:
-            while not self._over.wait(self._random.uniform(0.15, 0.7)):
+            while not self._over.wait(self._random.uniform(0.2, 1.0)):
                 self._say()
                 self._turn()
             self._rise()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - raised again by `end`
             self.failure = error
 
     def end(self) -> None:
@@ -80,7 +80,8 @@ class Training(threading.Thread):
         self._over.set()
         self.join(30)
         assert not self.is_alive()
-        assert self.failure is None
+        if self.failure is not None:
+            raise self.failure
 
     def _say(self) -> None:
         name = f"{len(self.said):05d}"
@@ -157,7 +158,7 @@ def test_killed_at_any_instant(stage: Any, wait_until: Callable[..., Any]) -> No
     cloud, receiver = stage.cloud(), stage.receiver()
     cloud.gpu(HIGH)
     stage.env |= {"FAST": receiver.channel("fast"), "SLOW": receiver.channel("slow")}
-    receiver.answers({"kind": "hang", "path": "*/slow", "value": "0.15", "times": 0})
+    receiver.answers({"kind": "hang", "path": "*/slow", "value": "0.1", "times": 0})
     rules = stage.rules(RULES)
     stage.watching(rules).kill()  # the log is followed from here on
     training = Training(cloud, receiver, SEED)
@@ -171,7 +172,12 @@ def test_killed_at_any_instant(stage: Any, wait_until: Callable[..., Any]) -> No
     until_slot(stage, daemon)
     training.end()
 
-    wait_until(lambda: all_told(stage, receiver, training), "everything to be told", alive=daemon)
+    wait_until(
+        lambda: all_told(stage, receiver, training),
+        "everything to be told",
+        alive=daemon,
+        patience=60 + KILLS,
+    )
     daemon.signal(15)
     assert daemon.wait() == 0, daemon.err
     report(stage, receiver, training, kills)

@@ -100,6 +100,7 @@ class _Demo:
 
     async def run(self) -> int:
         """Play it to its end; returns the exit code."""
+        import watchdog.app  # noqa: F401 - takes a second to load: not a second of the demo's time
         from watchdog.clock import FastClock
         from watchdog.demo.cloud import StandInCloud
         from watchdog.demo.cloud_auth import Keys
