@@ -1,6 +1,7 @@
 """Events fold into one incident, are told again only when something new comes, and end quietly."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,7 +10,7 @@ from watchdog.core.alerts import Change, CloseReason, Incident
 from watchdog.core.conditions.kinds import LogEvent, LogMatch, Silent, StatusEnters
 from watchdog.core.durations import to_ns
 from watchdog.core.endings import close_rule_removed, close_unwatched
-from watchdog.core.events import FINGERPRINTS_KEPT, advance_events, quiet_expired
+from watchdog.core.events import FINGERPRINTS_KEPT, NEWS_KEPT, advance_events, quiet_expired
 from watchdog.core.evidence import LINES_SHOWN
 from watchdog.core.incidents import Book, Step, apply
 from watchdog.core.labels import Labels
@@ -262,3 +263,23 @@ def test_the_book_finds_open_events_again(restart: bool) -> None:
         play.book = Book.of((), play.book.open.values())
     play.slot(1, seen())
     assert play.told == [(0, OPENED)]
+
+
+def test_the_leading_line_of_each_kind_is_kept_until_all_were_told() -> None:
+    play = Play()
+    play.slot(0, seen("a"))
+    play.slot(1, seen("b", 60), seen("c", 61))
+    play.slot(2, seen("b", 120), seen("d", 121))
+
+    assert [(one.text, one.kind) for one in play.incident.news] == [(kind, kind) for kind in "abcd"]
+    for number in range(NEWS_KEPT):
+        play.slot(3, seen(f"more {number}", 200 + number))
+    assert len(play.incident.news) == NEWS_KEPT
+    assert play.incident.news[-1].text == f"more {NEWS_KEPT - 1}"
+
+
+def test_what_has_no_line_is_kept_in_its_own_words() -> None:
+    play = Play()
+    play.slot(0, replace(seen("failed"), evidence=Evidence(summary="running → failed")), rule=ENDED)
+
+    assert [(one.text, one.time_ns) for one in play.incident.news] == [("running → failed", to_ns(T0))]

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from watchdog.core.alerts import (
     Change,
     CloseReason,
@@ -23,6 +25,7 @@ from watchdog.core.notifications import (
     MessageKind,
     Notification,
 )
+from watchdog.core.outcomes import Evidence, EvidenceLine
 from watchdog.core.planning import PlanDecision, PlanInput, plan
 from watchdog.core.rules import Severity
 from watchdog.core.ruleset import ChannelSpec, Secret
@@ -341,3 +344,69 @@ def test_rows_that_are_done_or_dead_do_not_count() -> None:
     dead = row(state=DeliveryState.DEAD)
 
     assert kinds(decide(incident(), [Change.OPENED], minutes=1, rows=(dead,))) == [("team", "first")]
+
+
+@pytest.mark.parametrize(("updates", "pause"), [(0, 5), (1, 10), (2, 20), (3, 40), (4, 60), (7, 60)])
+def test_the_pause_between_updates_doubles_up_to_an_hour(updates: int, pause: int) -> None:
+    grown, entry = incident(members=members(8)), told(updates=updates)
+
+    assert decide(grown, minutes=pause - 0.1, ledger=entry).deliveries == ()
+    (update,) = decide(grown, minutes=pause, ledger=entry).deliveries
+    assert (update.notification.kind, update.notification.update) == (MessageKind.UPDATE, updates + 1)
+
+
+def test_after_two_hours_without_a_message_updates_begin_anew() -> None:
+    grown = incident(members=members(8))
+
+    (update,) = decide(grown, minutes=120, ledger=told(updates=7)).deliveries
+
+    assert update.notification.update == 1
+
+
+def news(*texts: str) -> tuple[EvidenceLine, ...]:
+    return tuple(
+        EvidenceLine(time_ns=number, pod="p0", text=text, matched=True, kind=text)
+        for number, text in enumerate(texts, 1)
+    )
+
+
+def errors(*texts: str, **changes: object) -> Incident:
+    lines = news(*texts)
+    return incident(
+        event=True,
+        members=(),
+        fingerprints=texts,
+        news=lines,
+        first=Evidence(lines=lines[:1]),
+        latest=Evidence(lines=lines[-1:]),
+        **changes,
+    )
+
+
+def shown(decision: PlanDecision) -> list[str]:
+    (row,) = decision.deliveries
+    about = row.notification.incident
+    update = row.notification.kind is MessageKind.UPDATE
+    return [line.text for line in (about.latest if update else about.first).lines]
+
+
+def test_an_update_shows_every_kind_of_line_that_the_channel_was_not_told_of() -> None:
+    decision = decide(errors("a", "b", "c", "d"), minutes=5, ledger=told(members=0, fingerprints=("a",)))
+    assert shown(decision) == ["b", "c", "d"]
+
+
+def test_a_first_word_that_waited_shows_every_kind_of_line() -> None:
+    waiting = row(about=errors("a"))
+    assert shown(decide(errors("a", "b", "c"), [Change.GREW], minutes=2, rows=(waiting,))) == ["a", "b", "c"]
+
+
+def test_what_goes_quiet_is_told_in_full_before() -> None:
+    quiet = errors("a", "b", closed_at=T + timedelta(minutes=3), close_reason=CloseReason.QUIET)
+
+    assert shown(decide(quiet, [Change.CLOSED], minutes=3, ledger=told(members=0, fingerprints=("a",)))) == [
+        "b"
+    ]
+    assert (
+        decide(quiet, [Change.CLOSED], minutes=3, ledger=told(members=0, fingerprints=("a", "b"))).deliveries
+        == ()
+    )

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from watchdog.core.labels import Labels, fingerprint, labels_id
-from watchdog.core.outcomes import Evidence, Outcome
+from watchdog.core.outcomes import Evidence, EvidenceLine, Outcome
 from watchdog.core.rules import Severity
 
 
@@ -141,6 +141,7 @@ class Incident:
     count: int = 0  # events seen
     fingerprints: tuple[str, ...] = ()  # events: distinct masked fingerprints, newest last, capped
     late: bool = False  # events: became visible well after they happened
+    news: tuple[EvidenceLine, ...] = ()  # events: the leading line of each kind, newest kind last, capped
     first: Evidence = field(default_factory=Evidence)  # kept from the moment of firing
     latest: Evidence = field(default_factory=Evidence)
     description: str = ""

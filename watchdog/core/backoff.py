@@ -224,6 +224,7 @@ def _told(row: Delivery, result: DeliveryResult, moment: Moment) -> LedgerEntry:
         count=incident.count,
         fingerprints=incident.fingerprints,
         reminders=row.notification.reminder,
+        updates=row.notification.update,
         answer=_answer(result),
     )
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from watchdog.core.alerts import Change, CloseReason, Incident, Transition
-from watchdog.core.evidence import lead, of_occurrences
+from watchdog.core.evidence import headline, lead, of_occurrences
 from watchdog.core.incidents import Book, Step, closed, event_subject, new_incident, transition
 from watchdog.core.labels import Labels
 from watchdog.core.moments import Tick
@@ -17,6 +17,7 @@ from watchdog.core.outcomes import EvidenceLine, Occurrence
 from watchdog.core.rules import Rule
 
 FINGERPRINTS_KEPT = 200
+NEWS_KEPT = 40  # kinds of which a line is kept, until every channel was told
 QUIET_DEFAULT = timedelta(minutes=30)  # for an incident whose rule is gone
 NOTICE_QUIET = timedelta(hours=1)  # a notice that is said once may be said again after this
 
@@ -58,6 +59,7 @@ def _grown(incident: Incident, group: Sequence[Occurrence], tick: Tick) -> Incid
         count=incident.count + sum(one.count for one in group),
         fingerprints=_remembered(incident.fingerprints, [one.fingerprint for one in ordered]),
         late=incident.late or any(one.late for one in group),
+        news=_news(incident, ordered),
         latest=of_occurrences(ordered, _lead(incident)),
     )
 
@@ -66,6 +68,16 @@ def _lead(incident: Incident) -> EvidenceLine | None:
     """The earliest matching line that the incident has shown."""
     lines = [line for line in (lead(incident.first), lead(incident.latest)) if line is not None]
     return min(lines, key=lambda line: line.time_ns, default=None)
+
+
+def _news(incident: Incident, ordered: Sequence[Occurrence]) -> tuple[EvidenceLine, ...]:
+    """Return the kept leading lines, with those of the kinds that this slot saw for the first time.
+
+    A channel may be told of several slots at once; what the newest slot shows is not all it missed.
+    """
+    known = {*incident.fingerprints, *(line.kind for line in incident.news)}
+    fresh = {one.fingerprint: headline(one) for one in reversed(ordered) if one.fingerprint not in known}
+    return (*incident.news, *reversed(fresh.values()))[-NEWS_KEPT:]
 
 
 def _remembered(known: tuple[str, ...], seen: Sequence[str]) -> tuple[str, ...]:

@@ -8,9 +8,11 @@ from dataclasses import replace
 
 from watchdog.core.alerts import IncidentMember
 from watchdog.core.durations import to_ns
+from watchdog.core.hygiene import shortened
 from watchdog.core.outcomes import MEMBERS_SHOWN, Evidence, EvidenceLine, Member, Occurrence
 
 LINES_SHOWN = 30
+HEADLINE = 300  # characters
 
 
 def worst(rows: Sequence[tuple[int, float | None]], *, above: bool) -> int:
@@ -50,6 +52,29 @@ def lead(evidence: Evidence) -> EvidenceLine | None:
     """Return the earliest matching line."""
     matched = [line for line in evidence.lines if line.matched]
     return min(matched, key=lambda line: line.time_ns, default=None)
+
+
+def headline(occurrence: Occurrence) -> EvidenceLine:
+    """Return the line that says what happened: the earliest match, or what the condition says."""
+    front = lead(occurrence.evidence)
+    if front is None:
+        time_ns, summary = to_ns(occurrence.at), occurrence.evidence.summary
+        front = EvidenceLine(time_ns=time_ns, pod="", text=summary, matched=True)
+    return replace(front, text=shortened(front.text, HEADLINE), kind=occurrence.fingerprint)
+
+
+def with_news(evidence: Evidence, news: Sequence[EvidenceLine]) -> Evidence:
+    """Return the evidence with the leading lines of kinds that it does not show."""
+    shown = {_place(line) for line in evidence.lines}
+    more = [line for line in news if line.text != evidence.summary and _place(line) not in shown]
+    if not more:
+        return evidence
+    lines = sorted((*evidence.lines, *more), key=lambda line: line.time_ns)
+    return replace(evidence, lines=tuple(lines))
+
+
+def _place(line: EvidenceLine) -> tuple[int, str, str]:
+    return line.time_ns, line.pod, shortened(line.text, HEADLINE)
 
 
 def of_occurrences(occurrences: Sequence[Occurrence], earlier: EvidenceLine | None = None) -> Evidence:

@@ -31,6 +31,7 @@ class Notification:
     incident: Incident  # a copy from the moment of the decision
     decided_at: datetime
     reminder: int = 0  # which reminder this is, from 1
+    update: int = 0  # how many updates in quick succession this channel was sent, this one included
     maybe_repeat: bool = False  # an earlier attempt may have arrived
     not_stored: bool = False  # the state could not be written when this was decided
     half_size: bool = False  # the provider found an earlier, longer rendering too long
@@ -93,6 +94,7 @@ class LedgerEntry:
     count: int = 0  # events told of
     fingerprints: tuple[str, ...] = ()
     reminders: int = 0
+    updates: int = 0  # in quick succession
     answer: str = ""
 
 

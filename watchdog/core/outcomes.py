@@ -31,6 +31,7 @@ class EvidenceLine:
     text: str
     matched: bool = False
     repeated: int = 1  # how many like lines this one stands for
+    kind: str = ""  # in an incident's `news`: the fingerprint of what it leads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

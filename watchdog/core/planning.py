@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from watchdog.core.alerts import Change, CloseReason, Incident, Transition
+from watchdog.core.evidence import with_news
 from watchdog.core.moments import Moment
 from watchdog.core.notifications import (
     Delivery,
@@ -20,7 +21,9 @@ from watchdog.core.notifications import (
 )
 from watchdog.core.ruleset import ChannelSpec
 
-UPDATE_PAUSE = timedelta(minutes=5)  # watched time between messages that only add members
+UPDATE_PAUSE = timedelta(minutes=5)  # watched time before a message that only adds members or lines …
+UPDATE_PAUSE_MOST = timedelta(hours=1)  # … doubled with each one, up to this
+UPDATES_COUNTED = 8  # the pause has long ceased to grow
 NOTICE_REPEAT = timedelta(hours=24)
 GIVEN_UP_PAUSE = timedelta(hours=1)  # at least; a longer `repeat` counts
 
@@ -98,6 +101,7 @@ class _Step:
     kind: MessageKind | None
     instead_of: tuple[Delivery, ...] = ()
     reminder: int = 0
+    update: int = 0
 
 
 def plan(state: PlanInput, moment: Moment) -> PlanDecision:
@@ -235,7 +239,8 @@ def _refresh(case: _Case, moment: Moment) -> _Step | None:
         return _Step(kind=MessageKind.ESCALATION, instead_of=waiting)
     replaceable = last.state is DeliveryState.PENDING and last.notification.kind is not MessageKind.FIRST
     if replaceable and _grew(case.incident, len(said.members), said.fingerprints):
-        return _Step(kind=last.notification.kind, instead_of=(last,), reminder=last.notification.reminder)
+        said_as = last.notification
+        return _Step(kind=said_as.kind, instead_of=(last,), reminder=said_as.reminder, update=said_as.update)
     return None
 
 
@@ -246,13 +251,18 @@ def _more(case: _Case, entry: LedgerEntry, moment: Moment) -> _Step | None:
         return None
     incident = case.incident
     if incident.severity.rank > entry.severity.rank:
-        return _Step(kind=MessageKind.ESCALATION, reminder=entry.reminders)
+        return _Step(kind=MessageKind.ESCALATION, reminder=entry.reminders, update=entry.updates)
     silent_for = moment.watched - entry.told_watched
-    if _grew(incident, entry.members, entry.fingerprints) and silent_for >= UPDATE_PAUSE:
-        return _Step(kind=MessageKind.UPDATE, reminder=entry.reminders)
+    updates = entry.updates if silent_for < 2 * UPDATE_PAUSE_MOST else 0
+    pause = min(UPDATE_PAUSE * 2**updates, UPDATE_PAUSE_MOST)
+    # What has gone quiet has no later occasion.
+    if _grew(incident, entry.members, entry.fingerprints) and (silent_for >= pause or not incident.open):
+        return _Step(
+            kind=MessageKind.UPDATE, reminder=entry.reminders, update=min(updates + 1, UPDATES_COUNTED)
+        )
     repeat = _repeat(incident)
     if _lasts(incident) and repeat and silent_for >= repeat:
-        return _Step(kind=MessageKind.REMINDER, reminder=entry.reminders + 1)
+        return _Step(kind=MessageKind.REMINDER, reminder=entry.reminders + 1, update=entry.updates)
     return None
 
 
@@ -261,9 +271,10 @@ def _row(case: _Case, kind: MessageKind, step: _Step, moment: Moment, *, not_sto
     notification = Notification(
         channel=case.channel,
         kind=kind,
-        incident=case.incident,
+        incident=_with_news(case, kind),
         decided_at=moment.at,
         reminder=step.reminder,
+        update=step.update,
         not_stored=not_stored,
         half_size=any(row.notification.half_size for row in step.instead_of),
     )
@@ -279,6 +290,18 @@ def _row(case: _Case, kind: MessageKind, step: _Step, moment: Moment, *, not_sto
     if kind is MessageKind.FIRST and step.instead_of:
         row = replace(row, created=step.instead_of[0].created)
     return row
+
+
+def _with_news(case: _Case, kind: MessageKind) -> Incident:
+    """Return the incident with a line of every kind that this channel was not told of."""
+    incident = case.incident
+    if not incident.event or not incident.news:
+        return incident
+    told = case.entry.fingerprints if case.entry is not None else ()
+    untold = [line for line in incident.news if line.kind not in told]
+    if kind is MessageKind.UPDATE:
+        return replace(incident, latest=with_news(incident.latest, untold), news=())
+    return replace(incident, first=with_news(incident.first, untold), news=())
 
 
 def _ends_aloud(incident: Incident) -> bool:

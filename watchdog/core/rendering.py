@@ -34,6 +34,7 @@ from watchdog.core.wording.verdicts import (
     leading_line,
     noun_of,
     passed,
+    steps,
     verdict,
 )
 from watchdog.core.wording.voice import RATIO, Voice, voice_of
@@ -194,7 +195,7 @@ def _evidence(notification: Notification) -> Evidence:
 def _head(notification: Notification, evidence: Evidence, voice: Voice) -> list[str]:
     """Say what is so: the verdict, how many, since when."""
     incident, words = notification.incident, voice.words
-    line = leading_line(evidence, voice) if incident.event else ""
+    line = leading_line(evidence, voice) if incident.event and not steps(evidence) else ""
     measured = "" if line and evidence.value is None else verdict(evidence, voice)
     lines = [text for text in (line, measured, voice.param(evidence.detail)) if text]
     if incident.event:
@@ -210,7 +211,7 @@ def _event_facts(incident: Incident, evidence: Evidence, voice: Voice) -> list[s
     if incident.count <= 1:
         return []
     words = voice.words
-    if evidence.lines:
+    if evidence.lines and not steps(evidence):
         return [words.lines.format(count=incident.count, noun=words.nouns["line"].of(incident.count))]
     return [words.events.format(count=incident.count, noun=words.nouns["event"].of(incident.count))]
 
@@ -220,11 +221,22 @@ def _since(notification: Notification, voice: Voice) -> str:
     since = voice.time(incident.since, seconds=incident.event)
     fields = {"since": since, "zone": voice.zone_name}
     if incident.event:
+        if notification.kind is MessageKind.UPDATE:
+            return words.happened_again.format(**fields, at=_newest(incident, voice))
         return (words.late if incident.late else words.happened).format(**fields)
     lasted = notification.decided_at - incident.since
     if lasted.total_seconds() < 1:
         return words.since_now.format(**fields)
     return words.since.format(**fields, duration=voice.duration(lasted))
+
+
+def _newest(incident: Incident, voice: Voice) -> str:
+    """Say when the newest of an event's occurrences was."""
+    evidence = incident.latest
+    newest_ns = max((line.time_ns for line in evidence.lines if line.matched), default=0)
+    if steps(evidence) or newest_ns <= 0:
+        return voice.time(incident.updated_at, seconds=True)
+    return voice.log_time(newest_ns)
 
 
 def _ending(notification: Notification, voice: Voice) -> list[str]:

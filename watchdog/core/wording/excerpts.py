@@ -9,7 +9,7 @@ from watchdog.core.hygiene import shortened
 from watchdog.core.labels import GPU, NODE, POD, Labels
 from watchdog.core.outcomes import MEMBERS_SHOWN, Evidence, EvidenceLine, Member
 from watchdog.core.trimming import Block
-from watchdog.core.wording.verdicts import LINE_SIZE, quoted, waits
+from watchdog.core.wording.verdicts import LINE_SIZE, quoted, steps, verdict, waits
 from watchdog.core.wording.voice import Voice
 
 LINES_SHOWN = 40
@@ -98,7 +98,10 @@ def _by_pod(members: Sequence[Member], evidence: Evidence, voice: Voice) -> list
 
 def log_block(evidence: Evidence, voice: Voice) -> Block | None:
     """Return the log lines in order of time; like lines are folded, matching ones marked."""
-    folded = _folded(evidence.lines)
+    lines = evidence.lines
+    if steps(evidence):  # a status or a counter: no log lines, but what happened one by one
+        lines = tuple(replace(line, text=verdict(_only(line, evidence), voice)) for line in lines)
+    folded = _folded(lines)
     if not folded or (len(folded) == 1 and not evidence.more_lines and folded[0][0].repeated == 1):
         return None
     total = sum(line.repeated for line in evidence.lines if line.matched) + max(0, evidence.more_lines)
@@ -112,13 +115,17 @@ def log_block(evidence: Evidence, voice: Voice) -> Block | None:
 
     return Block(
         lines=tuple(_said(line, pods, voice) for line, pods in folded),
-        head=words.log_head,
+        head=words.events_head if steps(evidence) else words.log_head,
         keep=_by_importance([line for line, _ in folded]),
         remark=remark,
         rank=RANK_LOG,
         floor=1,
         apart=True,
     )
+
+
+def _only(line: EvidenceLine, evidence: Evidence) -> Evidence:
+    return Evidence(metric=evidence.metric, summary=line.text)
 
 
 def _folded(lines: Sequence[EvidenceLine]) -> list[tuple[EvidenceLine, tuple[str, ...]]]:

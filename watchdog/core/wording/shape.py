@@ -104,6 +104,7 @@ class Wording:
     since: str
     since_now: str
     happened: str
+    happened_again: str
     late: str
     update_state: str
     update_event: str
@@ -124,6 +125,7 @@ class Wording:
     pod_group: str
     spark: str
     log_head: str
+    events_head: str
     log_shown: str
     repeated: str
     in_pods: str

@@ -178,6 +178,11 @@ def waits(evidence: Evidence) -> bool:
     return bool(_ABSENT.fullmatch(evidence.summary) or _SILENT.fullmatch(evidence.summary))
 
 
+def steps(evidence: Evidence) -> bool:
+    """Whether an event is a step from one status or count to another, rather than a log line."""
+    return bool(_ENTERED.fullmatch(evidence.summary) or _STEPPED.fullmatch(evidence.summary))
+
+
 def course_unit(evidence: Evidence, voice: Voice) -> str:
     """Return the unit of the metric itself, where the verdict's value is something else."""
     if waits(evidence) or _SHARE.fullmatch(_bare(evidence)):
