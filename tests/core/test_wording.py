@@ -142,6 +142,14 @@ def test_times_are_in_the_listeners_zone_with_the_date_unless_it_is_today(englis
     assert english.time(datetime.max.replace(tzinfo=UTC))
 
 
+def test_an_hour_that_the_clocks_show_twice_is_told_apart() -> None:
+    voice = voice_of(wording("en"), ZoneInfo("Europe/Berlin"), datetime(2026, 10, 25, 2, tzinfo=UTC))
+    assert voice.time(datetime(2026, 10, 25, 0, 30, tzinfo=UTC)) == "02:30 (UTC+02:00)"
+    assert voice.time(datetime(2026, 10, 25, 1, 30, tzinfo=UTC), seconds=True) == "02:30:00 (UTC+01:00)"
+    assert voice.time(datetime(2026, 10, 25, 2, 30, tzinfo=UTC)) == "03:30"
+    assert voice.time(datetime(2026, 3, 29, 1, 30, tzinfo=UTC)) == "2026-03-29 03:30"
+
+
 def test_params_of_notices_are_said_in_the_listeners_way(english: Voice, chinese: Voice) -> None:
     assert english.param("2026-09-17T02:05:00+00:00") == "10:05"
     assert english.param("20m") == "20 min"

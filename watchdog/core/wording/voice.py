@@ -60,9 +60,12 @@ class Voice:
         return " ".join(parts) or self.words.durations["s"].format(count=0)
 
     def time(self, moment: datetime, *, seconds: bool = False) -> str:
-        """Say a moment in the listener's zone: the time, with the date unless it is today."""
+        """Say a moment in the listener's zone: the time, with the date unless it is today.
+
+        An hour that the clocks show twice is told apart by its distance to UTC.
+        """
         local = _local(moment, self.zone)
-        text = local.strftime("%H:%M:%S" if seconds else "%H:%M")
+        text = local.strftime("%H:%M:%S" if seconds else "%H:%M") + _which(local)
         return text if local.date() == self.today else f"{local.date().isoformat()} {text}"
 
     def log_time(self, time_ns: int) -> str:
@@ -115,6 +118,14 @@ def _local(moment: datetime, zone: tzinfo) -> datetime:
         return moment.astimezone(zone)
     except (OverflowError, ValueError):
         return moment.replace(tzinfo=UTC)
+
+
+def _which(local: datetime) -> str:
+    """Say which of two, where the clocks go back and a time comes twice: ` (UTC+02:00)`."""
+    if local.replace(fold=0).utcoffset() == local.replace(fold=1).utcoffset():
+        return ""
+    offset = local.strftime("%z")
+    return f" (UTC{offset[:3]}:{offset[3:]})"
 
 
 def _apart(value: float, other: float | None) -> str:
