@@ -61,8 +61,16 @@ class Labels(Mapping[str, str]):
 
     def only(self, names: Iterable[str]) -> "Labels":
         """Return the labels whose name is in `names`."""
-        wanted = frozenset(names)
-        return Labels((name, value) for name, value in self.pairs if name in wanted)
+        wanted = tuple(names)
+        kept = tuple([pair for pair in self.pairs if pair[0] in wanted])
+        return self if len(kept) == len(self.pairs) else Labels._sorted(kept)
+
+    @classmethod
+    def _sorted(cls, pairs: tuple[tuple[str, str], ...]) -> "Labels":
+        """Build labels from pairs that are in order and have no empty value."""
+        made = cls.__new__(cls)
+        made.pairs, made._hash = pairs, hash(pairs)
+        return made
 
     def plus(self, other: Mapping[str, str]) -> "Labels":
         """Return these labels with `other` laid over them."""

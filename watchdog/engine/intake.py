@@ -14,21 +14,18 @@ from watchdog.core.blindness import observe_all
 from watchdog.core.conditions.kinds import Capability
 from watchdog.core.durations import duration_ns, format_duration, from_ns, to_ns
 from watchdog.core.endings import close_unwatched, forget
-from watchdog.core.expecting import retire, retired_notice, retired_reason, see_members
+from watchdog.core.expecting import retired_notice, retired_reason
 from watchdog.core.health import Failure, Probe, ProbeKey, Standing, only_tasks
 from watchdog.core.incidents import Step, apply
-from watchdog.core.labels import GPU, POD, Labels
 from watchdog.core.logs import LogLine, StreamKey, StreamState
 from watchdog.core.moments import Tick
 from watchdog.core.resolving import outlived, resolve
 from watchdog.core.tasks import Status, StatusChange, Task, TaskObservation, TaskState
 from watchdog.core.tracking import Diagnosis, diagnose, list_shrank, missed_in_list, observe_task
 from watchdog.engine.inbox import Inbox, LinesArrived, PointsArrived
+from watchdog.engine.rollcall import AHEAD, FRESH, FRESH_POLLS, RollCall
 from watchdog.engine.world import World
 
-FRESH = timedelta(minutes=5)
-FRESH_POLLS = 5
-AHEAD = timedelta(minutes=2)  # a source's clock may be this far ahead of ours
 FLOWING = timedelta(minutes=5)
 
 
@@ -58,6 +55,7 @@ class Intake:
 
     def __init__(self, world: World) -> None:
         self.world = world
+        self.rollcall = RollCall(world)
 
     def take(self, inbox: Inbox, tick: Tick) -> Arrivals:
         """Take everything in. Changes the world; returns what the slot has to act on."""
@@ -253,39 +251,11 @@ class Intake:
 
     def _members(self, tick: Tick, found: Arrivals) -> None:
         """Note who gave data; retire who will not come back."""
-        seen: dict[str, dict[Labels, int]] = {}
-        for source, metric in self.world.series.metrics():
-            if metric.startswith("log:"):
-                continue
-            for labels, newest in self.world.series.latest(source, metric):
-                member = labels.only((POD, GPU))
-                own = seen.setdefault(labels.get("task", ""), {})
-                for part in (member, member.only((POD,))):
-                    if part:
-                        own[part] = max(newest, own.get(part, 0))
-        for key, state in list(self.world.states.items()):
-            self._members_of(key, state, seen.get(key, {}), tick, found)
-
-    def _members_of(
-        self, key: str, state: TaskState, seen: dict[Labels, int], tick: Tick, found: Arrivals
-    ) -> None:
-        world = self.world
-        began_ns = to_ns(state.attempt_started) if state.attempt_started else 0
-        limit_ns = to_ns(tick.at) - duration_ns(max(FRESH, FRESH_POLLS * world.poll(state.task.source)))
-        ahead_ns = to_ns(tick.at + AHEAD)
-        current = {labels: t for labels, t in seen.items() if max(began_ns, limit_ns) < t <= ahead_ns}
-        if state.status.counts_as_running:
-            state = see_members(state, {labels: from_ns(t) for labels, t in current.items()})
-        probe = ProbeKey(source=state.task.source, capability=Capability.METRICS, task=key)
-        if state.status.ended or (world.standing(probe) is Standing.GOOD and not tick.settling):
-            before = state
-            state, gone = retire(before, tick, current.keys(), forget_after=world.ruleset.forget_after)
-            if gone:
-                reason = retired_reason(before, gone)
-                self._apply(forget(world.book, key, gone, tick.at, reason), found)
-                if reason is not CloseReason.TASK_ENDED:
-                    found.notices.append(retired_notice(before, gone))
-        world.states[key] = state
+        for before, gone in self.rollcall.call(tick):
+            reason = retired_reason(before, gone)
+            self._apply(forget(self.world.book, before.task.key, gone, tick.at, reason), found)
+            if reason is not CloseReason.TASK_ENDED:
+                found.notices.append(retired_notice(before, gone))
 
     # --- lines
 

@@ -1,0 +1,135 @@
+"""The roll call: who of each task is here, who is missing, who retires; cheap while nothing changes.
+
+Decides when a task has to be looked at, and hands `core.expecting` what it needs; a task of which
+all are here, as before, costs nothing. Knows no alerts.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from watchdog.core.conditions.kinds import Capability
+from watchdog.core.durations import duration_ns, from_ns, to_ns
+from watchdog.core.expecting import retire, see_members
+from watchdog.core.health import ProbeKey, Standing
+from watchdog.core.labels import Labels
+from watchdog.core.moments import Tick
+from watchdog.core.tasks import Seen, Status, TaskState
+from watchdog.core.view import floor_ns
+from watchdog.engine.attendance import Attendance
+from watchdog.engine.world import World
+
+FRESH = timedelta(minutes=5)
+FRESH_POLLS = 5
+AHEAD = timedelta(minutes=2)  # a source's clock may be this far ahead of ours
+RENEW = timedelta(minutes=30)  # how old `Seen.last` of somebody who is here may get
+OWED = timedelta(minutes=5)  # how much missing time is added up at once
+RENEWED_AT_ONCE = 16  # one in so many tasks a slot
+
+
+@dataclass(slots=True)
+class _Last:
+    """How a task stood when it was last looked at. owed: missing time not yet added."""
+
+    expected: tuple[Seen, ...]
+    status: Status
+    attempt_started: datetime | None
+    healthy: bool
+    all_here: bool
+    renewed: datetime
+    missing: timedelta  # the longest
+    owed: timedelta = timedelta()
+
+    def same(self, state: TaskState, *, healthy: bool) -> bool:
+        return (
+            self.expected is state.expected
+            and self.status is state.status
+            and self.attempt_started == state.attempt_started
+            and self.healthy is healthy
+        )
+
+
+class RollCall:
+    """Keeps `TaskState.expected` of the world's tasks up to date."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._attendance = Attendance()
+        self._last: dict[str, _Last] = {}
+
+    def call(self, tick: Tick) -> Iterator[tuple[TaskState, tuple[Labels, ...]]]:
+        """Take the roll. Yields each task that somebody retires of: as it was, and who goes."""
+        states = self.world.states
+        self._last = {key: last for key, last in self._last.items() if key in states}
+        after_ns = self._after_ns(tick)
+        moved = self._attendance.look(self.world.series, after_ns, to_ns(tick.at + AHEAD))
+        renewals = 1 + len(states) // RENEWED_AT_ONCE
+        for key, state in list(states.items()):
+            healthy = self._healthy(state, tick)
+            last = self._last.get(key)
+            owed = tick.elapsed + (last.owed if last is not None and last.healthy else timedelta())
+            if last is not None and key not in moved and last.same(state, healthy=healthy):
+                renew = renewals > 0 and tick.at - last.renewed >= RENEW
+                renewals -= renew
+                if not renew and self._can_wait(last, owed):
+                    continue
+            before, gone = self._look_at(key, state, replace(tick, elapsed=owed), healthy=healthy)
+            if gone:
+                yield before, gone
+
+    def _after_ns(self, tick: Tick) -> Mapping[str, int]:
+        """From when on a point says that somebody is here, by task."""
+        fresh_ns = {
+            source: to_ns(tick.at) - duration_ns(max(FRESH, FRESH_POLLS * self.world.poll(source)))
+            for source in {state.task.source for state in self.world.states.values()}
+        }
+        return {
+            key: max(floor_ns(state), fresh_ns[state.task.source]) for key, state in self.world.states.items()
+        }
+
+    def _healthy(self, state: TaskState, tick: Tick) -> bool:
+        """Whether who is not seen is missing."""
+        if state.status.ended:
+            return True
+        probe = ProbeKey(source=state.task.source, capability=Capability.METRICS, task=state.task.key)
+        return not tick.settling and self.world.standing(probe) is Standing.GOOD
+
+    def _can_wait(self, last: _Last, owed: timedelta) -> bool:
+        """Whether a look would change nothing but how long somebody has been missing."""
+        if last.all_here or not last.healthy:
+            return True
+        last.owed = owed
+        return owed < OWED and last.missing + owed < self.world.ruleset.forget_after
+
+    def _look_at(
+        self, key: str, state: TaskState, tick: Tick, *, healthy: bool
+    ) -> tuple[TaskState, tuple[Labels, ...]]:
+        """Return the task as it is before anybody retires, and who does; the world has it afterwards."""
+        here = self._attendance.here(key)
+        seen = {**(here if state.status.counts_as_running else {}), **self._leaving(key, state, here)}
+        before = see_members(state, {labels: from_ns(time) for labels, time in seen.items()})
+        after = before
+        gone: tuple[Labels, ...] = ()
+        if healthy:
+            forget_after = self.world.ruleset.forget_after
+            after, gone = retire(before, tick, here.keys(), forget_after=forget_after)
+        self.world.states[key] = after
+        self._last[key] = _Last(
+            expected=after.expected,
+            status=after.status,
+            attempt_started=after.attempt_started,
+            healthy=healthy,
+            all_here=all(member.labels in here for member in after.expected),
+            renewed=tick.at,
+            missing=max((member.missing for member in after.expected), default=timedelta()),
+        )
+        return before, gone
+
+    def _leaving(self, key: str, state: TaskState, here: Mapping[Labels, int]) -> dict[Labels, int]:
+        """Who was here until now, with the exact time of the last point: it is renewed rarely otherwise."""
+        left = [m for m in state.expected if not m.missing and m.labels not in here]
+        newest = self._attendance.newest(key) if left else {}
+        floor = floor_ns(state)
+        return {
+            m.labels: newest[m.labels] for m in left if newest.get(m.labels, 0) > max(to_ns(m.last), floor)
+        }
