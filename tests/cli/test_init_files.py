@@ -47,7 +47,9 @@ def test_the_rules_are_those_of_the_example_word_for_word() -> None:
     blocks = rule_blocks(text, ESSENTIALS)
 
     assert [rule["name"] for rule in yaml.safe_load("rules:\n" + blocks)["rules"]] == list(ESSENTIALS)
-    assert all(block in text for block in blocks.strip("\n").split("\n\n"))
+    parts = blocks.strip("\n").split("\n\n")
+    assert all(part in text for part in parts)
+    assert len(parts) == len(set(parts))
 
 
 def test_a_heading_without_rules_is_left_out() -> None:

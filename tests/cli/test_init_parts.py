@@ -7,17 +7,19 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from watchdog.cli.asking import Asker, NobodyToAskError
+from watchdog.cli.init import offered
 from watchdog.cli.init_channel import VARIABLE, advice, from_web_address, from_words
 from watchdog.cli.init_cloud import Look, SourceDraft, ask_options, complete
 from watchdog.cli.init_tasks import by_options, live, resolve, short, show, unfitting
 from watchdog.cli.output import Output
 from watchdog.clock import SystemClock
 from watchdog.config.secrets import SecretBook
+from watchdog.core.conditions.kinds import Capability
 from watchdog.core.notifications import Answer, DeliveryResult
 from watchdog.core.ruleset import Secret, SourceSpec, WatchEntry
 from watchdog.core.script import Script
 from watchdog.core.tasks import Status, Task, TaskObservation
-from watchdog.ports import Clock, Source, TaskListing
+from watchdog.ports import Clock, MetricInfo, Source, TaskListing
 from watchdog.sources.options import OptionReader, OptionType, SourceOption
 from watchdog.sources.registry import SourceKind
 from watchdog.sources.scripted import ScriptedSource
@@ -128,6 +130,17 @@ def test_a_secret_that_is_set_outside_is_not_asked_for(
 
     assert draft.typed == {}
     assert "token: taken from JOB_WATCHDOG_OTHER_CLOUD_TOKEN" in said(person)
+
+
+def test_only_rules_that_a_source_can_answer_for_are_written() -> None:
+    knows_gpu = SourceKind(
+        name="other", build=build, options=(), metrics=(MetricInfo(name="gpu", unit="ratio"),)
+    )
+    anything = SourceKind(name="other", build=build, options=())
+    names = ("gpu-idle", "log-silence", "vram-nearly-full", "task-state")
+
+    assert offered(names, knows_gpu, frozenset(Capability)) == ("gpu-idle", "log-silence", "task-state")
+    assert offered(names, anything, frozenset({Capability.METRICS})) == ("gpu-idle", "vram-nearly-full")
 
 
 def test_where_nobody_can_be_asked_defaults_hold_and_other_questions_are_errors(nobody: Asker) -> None:

@@ -244,6 +244,14 @@ def test_an_existing_rule_file_is_left_alone_unless_forced(setup: Any, outside: 
     assert "once mine.yaml" in forced.out
 
 
+def test_what_only_the_loader_refuses_is_not_written(setup: Any, tmp_path: Path) -> None:
+    ran = setup("--name", "pretrain-*", "--option", "rate=0.0005")
+
+    assert ran.code == 1
+    assert "sources: alaya: rate: 0.0005 is not between" in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_folder_that_does_not_exist_is_said_at_once(setup: Any, outside: Any) -> None:
     ran = setup("gone/rules.yaml", "--name", "pretrain-*")
 

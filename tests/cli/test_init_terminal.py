@@ -363,6 +363,17 @@ def test_an_existing_rule_file_is_refused_before_any_question(
     assert (tmp_path / "rules.yaml").read_text() == "mine\n"
 
 
+def test_a_rule_file_that_came_meanwhile_is_left_alone(starts: Callable[..., Person], tmp_path: Path) -> None:
+    someone = starts("--task", TASK, "--channel", "console")
+    someone.sees("[Asia/Shanghai]: ")
+    (tmp_path / "rules.yaml").write_text("mine\n")
+    someone.types("\n")
+    someone.answers("[en]: ", "")
+
+    assert someone.code() == 1
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("rules.yaml", "mine\n")]
+
+
 def test_yes_asks_nothing_even_on_a_terminal(person: Callable[..., Person]) -> None:
     someone = person("init", "--cloud", "alaya", "--yes")
 

@@ -322,7 +322,7 @@ class _Wizard:
             timezone=manner[0],
             language=manner[1],
         )
-        draft = replace(draft, rules=_offered(draft.rules, source.kind, look.capabilities))
+        draft = replace(draft, rules=offered(draft.rules, source.kind, look.capabilities))
         secrets = {**source.typed, **({channel.variable: str(channel.url)} if channel.typed else {})}
         text = files.rule_file(draft, file=str(self.given.path))
         self._check(text, secrets)
@@ -378,7 +378,7 @@ class _Wizard:
         self.asker.say("For months, run it as a service: systemd/job-watchdog.service shows how.")
 
 
-def _offered(
+def offered(
     names: Collection[str], kind: "SourceKind", capabilities: "frozenset[Capability]"
 ) -> tuple[str, ...]:
     """Return those rules that this kind of source can answer for."""
