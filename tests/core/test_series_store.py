@@ -311,3 +311,26 @@ def test_how_far_points_are_ahead_goes_by_the_clock_of_the_newest_answer():
     assert store.table("s", "gpu").ahead_ns("s/1") == 0
     take(store, points(ONE, [101], [1]), at=41)  # our clock went back an hour
     assert store.table("s", "gpu").ahead_ns("s/1") == 60 * MINUTE
+
+
+def test_the_first_point_after_a_long_hole_does_not_cover_the_hole():
+    store = SeriesStore()
+    store.keep("s", "gpu", timedelta(minutes=20))
+    other = Labels.of(source="s", task="s/1", task_name="run", pod="p2", gpu="g0")
+    for minute in range(90):
+        gone = 10 <= minute < 80
+        take(store, points(other, [minute], [1]), *([] if gone else [points(ONE, [minute], [1])]), at=minute)
+        if minute in (80, 81, 82, 89):
+            columns = store.table("s", "gpu").columns
+            row = store.table("s", "gpu").row(ONE)
+            assert columns.spacing[row] == MINUTE, minute
+
+
+def test_a_step_that_becomes_coarser_is_learnt_from_some_points():
+    store = SeriesStore()
+    for minute in range(30):
+        take(store, points(ONE, [minute], [1]), at=minute)
+    for minute in range(35, 150, 5):
+        take(store, points(ONE, [minute], [1]), at=minute)
+    table = store.table("s", "gpu")
+    assert table.columns.spacing[table.row(ONE)] == 5 * MINUTE

@@ -15,6 +15,7 @@ BLOCK_ROWS = 2048
 EMPTY = np.iinfo(np.int64).max  # the time in a spare cell: later than any bound
 FEW_SLOTS = 16  # up to here whole rows are compared with a slot, beyond it each row is searched
 TAIL = 16  # stored points whose gaps decide a spacing
+FEW_POINTS = 4  # fewer tell nothing new about a spacing that is known
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -306,7 +307,10 @@ class Columns:
         self.widest[own] = _widest(times[:size])
 
     def _measure(self, number: int, rows: Ints, answered: Ints) -> None:
-        """Renew the spacing of rows: median gap of the answer's points, or of the last stored ones."""
+        """Renew the spacing of rows: median gap of the answer's points, or of the last stored ones.
+
+        A few points may lie around a hole: they can make a known spacing narrower, not wider.
+        """
         block, local = self._blocks[number], rows - number * BLOCK_ROWS
         counts = self.counts[rows]
         tail = np.minimum(np.where(answered >= 4, np.minimum(answered, TAIL), TAIL), counts)
@@ -315,7 +319,9 @@ class Columns:
         gaps[place[:, :-1] < (counts - tail)[:, None]] = EMPTY
         gaps.sort(axis=1)
         middle = gaps[np.arange(rows.size), np.maximum(tail - 2, 0) // 2]
-        self.spacing[rows] = np.where(tail >= 2, middle, self.spacing[rows])
+        known = self.spacing[rows]
+        middle = np.where((tail < FEW_POINTS) & (known > 0), np.minimum(known, middle), middle)
+        self.spacing[rows] = np.where(tail >= 2, middle, known)
 
 
 def _find(times: Ints, local: Ints, counts: Ints, wanted: Ints) -> Ints:
