@@ -14,6 +14,7 @@ from typing import Self
 from watchdog import __version__
 from watchdog.core.moments import Tick
 from watchdog.core.ruleset import HttpSpec
+from watchdog.core.vitals import summary
 from watchdog.engine.engine import Engine
 from watchdog.engine.heartbeat import Call, Heartbeat
 from watchdog.engine.supervisor import Supervisor
@@ -58,6 +59,8 @@ class Service:
 
     def after_slot(self, engine: Engine, tick: Tick) -> None:
         """Hear that a slot has ended."""
+        if not self.supervisor.ready:
+            log.info("watching: %s", summary(vitals_of(engine)))
         self.supervisor.after_slot(engine, tick)
         self.heartbeat.after_slot(engine, tick)
         self._slot.set()
