@@ -16,6 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
+from watchdog import __version__
 from watchdog.building import Outside, RuleFileLoader, audible, build_outside
 from watchdog.clock import SystemClock
 from watchdog.config.build import Loaded
@@ -25,14 +26,18 @@ from watchdog.core.conditions.kinds import Capability
 from watchdog.core.notifications import Answer, DeliveryResult, Message, MessageKind
 from watchdog.core.rules import Severity
 from watchdog.core.ruleset import Ruleset
+from watchdog.engine.answers import Answers
+from watchdog.engine.control import Control
 from watchdog.engine.engine import Engine, Parts
+from watchdog.engine.live import Process
 from watchdog.engine.looks import renderer
 from watchdog.engine.reloading import Reloader
 from watchdog.notifiers.calls import call_url
 from watchdog.notifiers.registry import build_notifier
-from watchdog.ports import Clock, Store
+from watchdog.ports import Clock, StateReader, Store
 from watchdog.service import Service
 from watchdog.store.memory import MemoryState
+from watchdog.store.reader import SqliteReader
 from watchdog.store.sqlite import SqliteStore
 from watchdog.text.patterns import Re2Engine
 from watchdog.text.templates import compile_template
@@ -59,10 +64,10 @@ class StoreThread:
         self._pool.shutdown(wait=True)
 
 
-async def serve(
-    file: RuleFile, start: Start, state: Path, *, on_start: Callable[[Engine], None] = lambda _: None
-) -> None:
+async def serve(file: RuleFile, start: Start, state: Path, control: Path) -> None:
     """Run the daemon until SIGTERM or SIGINT; SIGHUP loads the rule file anew.
+
+    control: where verbs reach it.
 
     Raises:
         StateHeldError: another daemon holds the state.
@@ -82,7 +87,7 @@ async def serve(
     loader = RuleFileLoader(file=file, clock=clock, storage=storage, compile_template=compile_template)
     reloader = Reloader(
         engine=engine,
-        file=str(file.path),
+        file=str(file.path.absolute()),
         prepare=loader.prepare,
         look=loader.look,
         judged=start.digest,
@@ -93,11 +98,33 @@ async def serve(
     if not start.rejected:
         reloader.not_kept = await loader.keep(start.used)
     reloader.begin(start.used.kept)
-    on_start(engine)
+    questions = StoreThread()
+    process = Process(version=__version__, pid=os.getpid(), started=clock.now())
+    answers = Answers(
+        engine=engine,
+        reloader=reloader,
+        process=process,
+        ask_store=lambda question: questions(lambda: ask_state(state, question)),
+    )
+    socket = Control(path=control, answer=answers, clock=clock, redact=file.secrets.redact)
     try:
-        await _until_told(engine, service, reloader)
+        await _until_told(engine, service, reloader, socket)
     finally:
+        questions.close()
         thread.close()
+
+
+def ask_state(state: Path, question: Callable[[StateReader], T]) -> T:
+    """Put a question to a state file, whether or not a daemon writes it.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    reader = SqliteReader.open(state)
+    try:
+        return question(reader)
+    finally:
+        reader.close()
 
 
 def build_engine(
@@ -119,10 +146,10 @@ def build_engine(
     )
 
 
-async def _until_told(engine: Engine, service: Service, reloader: Reloader) -> None:
+async def _until_told(engine: Engine, service: Service, reloader: Reloader, control: Control) -> None:
     """Run an engine, and what stands beside it, until a signal; a second signal changes nothing."""
     loop = asyncio.get_running_loop()
-    life = asyncio.ensure_future(_live(engine, service, reloader))
+    life = asyncio.ensure_future(_live(engine, service, reloader, control))
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, life.cancel)
     loop.add_signal_handler(signal.SIGHUP, reloader.ask)
@@ -135,11 +162,12 @@ async def _until_told(engine: Engine, service: Service, reloader: Reloader) -> N
         await engine.stop(STOP_PATIENCE)
 
 
-async def _live(engine: Engine, service: Service, reloader: Reloader) -> None:
+async def _live(engine: Engine, service: Service, reloader: Reloader, control: Control) -> None:
     async with asyncio.TaskGroup() as lives:
         lives.create_task(engine.run(), name="engine")
         lives.create_task(service.run(), name="service")
         lives.create_task(reloader.run(), name="reloader")
+        lives.create_task(control.run(), name="control")
 
 
 async def evaluate_once(ruleset: Ruleset) -> Engine:

@@ -251,6 +251,14 @@ class StateReader(Protocol):
 
     def attempts(self, incident: str) -> Sequence[AttemptRecord]:
         """Every attempt of every delivery of an incident, in the order they ended."""
+    def incident_ids(self, beginning: str, *, limit: int) -> Sequence[str]:
+        """The ids that begin so, at most `limit`, the newest first."""
+        ...
+
+    def transitions(self, incident: str) -> Sequence[Transition]:
+        """The changes of an incident, oldest first, as far back as they are kept."""
+        ...
+
         ...
 
     def ledger(self, incident: str) -> Sequence[LedgerEntry]:

@@ -46,5 +46,5 @@ def run(
     told = (*settings.warnings, *start.rejected, *start.loaded.warnings)
     show_problems(told, standard_error(), {}, redact)
     configure(settings.settings.log_level, settings.settings.log_format, redact)
-    asyncio.run(serve(rules, start, where))
+    asyncio.run(serve(rules, start, where, settings.settings.socket_path(where)))
     return 0

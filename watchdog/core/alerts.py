@@ -153,6 +153,7 @@ class Incident:
     notice: NoticeKind | None = None
     params: Mapping[str, str] = field(default_factory=dict)
     touched: timedelta = timedelta()  # watched clock: newest event; a notice said once: when it was said
+    situation: Mapping[str, str] = field(default_factory=dict)  # how the task stood when it opened
 
     @property
     def open(self) -> bool:

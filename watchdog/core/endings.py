@@ -52,10 +52,12 @@ def close_stale_notices(
     rules: Collection[str],
     sources: Collection[str],
     channels: Collection[str],
+    blind: Collection[str],
 ) -> Step:
     """End what was said about rules, sources and channels that the rule file does not name any more.
 
-    rules, sources, channels: the names of all in force.
+    rules, sources, channels: the names of all in force. blind: the subjects of all that cannot be
+    read; what was said of another, and nobody asks for any more, is over too.
     """
 
     def gone(incident: Incident) -> bool:
@@ -66,6 +68,8 @@ def close_stale_notices(
                 return incident.params.get(SUBJECT) not in (*rules, *sources)
             case NoticeKind.CHANNEL_BROKEN:
                 return incident.params.get(SUBJECT) not in channels
+            case NoticeKind.SOURCE_BLIND:
+                return incident.params.get(SUBJECT) not in blind
         return False
 
     return _close(book, gone, [], CloseReason.UNWATCHED, at)
@@ -83,6 +87,14 @@ def _close(
         dropped=tuple(dropped),
         incidents=tuple(ended),
         transitions=tuple(transition(incident, Change.CLOSED) for incident in ended),
+    )
+
+
+def forget_task(book: Book, task: str, at: datetime) -> Step:
+    """End everything about a task, because somebody said that it is to be forgotten. task: its key."""
+    dropped = [alert for alert in book.all_alerts() if alert.labels.get(TASK) == task]
+    return _close(
+        book, lambda incident: incident.labels.get(TASK) == task, dropped, CloseReason.FORGOTTEN, at
     )
 
 

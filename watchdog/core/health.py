@@ -187,3 +187,15 @@ def only_sources(health: Health, sources: Collection[str]) -> Health:
     """Return the health without sources that are asked no more. sources: names of those that are."""
     kept = {key: state for key, state in health.states.items() if key.source in sources}
     return health if len(kept) == len(health.states) else Health(states=kept)
+
+
+def only_asked(health: Health, asked: Collection[ProbeKey]) -> Health:
+    """Return the health without metrics and log streams that nobody asks for any more.
+
+    asked: the keys of those that are. What is not asked can never be seen again, nor fail.
+    """
+    by_item = (Capability.METRICS, Capability.LOGS)
+    kept = {
+        key: state for key, state in health.states.items() if key.capability not in by_item or key in asked
+    }
+    return health if len(kept) == len(health.states) else Health(states=kept)

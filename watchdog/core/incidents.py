@@ -19,8 +19,9 @@ from watchdog.core.alerts import (
     Transition,
     incident_id,
 )
-from watchdog.core.labels import SOURCE, TASK, TASK_NAME, Labels
+from watchdog.core.labels import POD, SOURCE, TASK, TASK_NAME, Labels
 from watchdog.core.rules import Rule, Severity
+from watchdog.core.tasks import TaskState
 
 IncidentKey = tuple[str, str]  # (rule, subject)
 SUBJECT = "subject"  # the param of a notice's incident that holds its subject
@@ -123,6 +124,35 @@ def join(steps: Iterable[Step]) -> Step:
         incidents=tuple(incidents.values()),
         transitions=tuple(transitions),
     )
+
+
+def situated(step: Step, tasks: Mapping[str, TaskState]) -> Step:
+    """Return the step with how each task stood, kept in the incidents that it opens. tasks: by key."""
+    opened = {change.incident for change in step.transitions if change.change is Change.OPENED}
+    if not opened:
+        return step
+    incidents = tuple(
+        replace(incident, situation=_situation(tasks[incident.labels[TASK]]))
+        if incident.id in opened and incident.labels.get(TASK) in tasks
+        else incident
+        for incident in step.incidents
+    )
+    return replace(step, incidents=incidents)
+
+
+def _situation(state: TaskState) -> dict[str, str]:
+    pods = {member.labels[POD] for member in state.expected if POD in member.labels}
+    found = {
+        "status": str(state.status),
+        "status text": state.status_text,
+        "reason": state.reason,
+        "in this status since": "" if state.status_since is None else state.status_since.isoformat(),
+        "attempt": str(state.attempt),
+        "attempt began": "" if state.attempt_started is None else state.attempt_started.isoformat(),
+        "pods expected": str(len(pods)) if pods else "",
+        "restarts": "" if state.restarts is None else str(state.restarts),
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def subject_of(incident: Incident) -> str:

@@ -13,10 +13,11 @@ from watchdog.core.alerts import CloseReason, Notice, NoticeKind
 from watchdog.core.blindness import observe_all
 from watchdog.core.conditions.kinds import Capability
 from watchdog.core.durations import duration_ns, format_duration, from_ns, to_ns
-from watchdog.core.endings import close_unwatched, forget
+from watchdog.core.endings import close_unwatched, forget, forget_task
 from watchdog.core.expecting import retired_notice, retired_reason
 from watchdog.core.health import Failure, Probe, ProbeKey, Standing, only_tasks
 from watchdog.core.incidents import Step, apply
+from watchdog.core.labels import POD
 from watchdog.core.logs import LogLine, StreamKey, StreamState
 from watchdog.core.moments import Tick
 from watchdog.core.resolving import outlived, resolve
@@ -67,6 +68,7 @@ class Intake:
             self._listing(arrived.source, arrived.listing.tasks, arrived.listing.complete, tick, found)
         for status in inbox.statuses:
             self._status(status.observation, tick, found)
+        self._forget(tick, found)
         self._resolve(tick, found)
         untrue = self._points(inbox.points, tick)
         found.remarks += [(p.task, p.metric, remark) for p in inbox.points for remark in p.answer.remarks]
@@ -134,6 +136,24 @@ class Intake:
             ),
         )
 
+    def _forget(self, tick: Tick, found: Arrivals) -> None:
+        """Forget what somebody asked to; a task that is still named begins anew."""
+        world = self.world
+        wanted, world.forgetting = world.forgetting, []
+        for key, pod in wanted:
+            state = world.states.get(key)
+            if state is None:
+                continue
+            if not pod:
+                self._apply(forget_task(world.book, key, tick.at), found)
+                world.drop_task(key)
+                found.dropped_tasks.append(key)
+                continue
+            gone = [member.labels for member in state.expected if member.labels.get(POD) == pod]
+            kept = tuple(member for member in state.expected if member.labels.get(POD) != pod)
+            self._apply(forget(world.book, key, gone, tick.at), found)
+            world.states[key] = replace(state, expected=kept)
+
     def _resolve(self, tick: Tick, found: Arrivals) -> None:
         """Watch tasks that came, stop watching those that no entry names any more."""
         world = self.world
@@ -150,9 +170,8 @@ class Intake:
                 changed = True
                 world.states[key] = self._renamed(state, task, tick, found)
         for key in set(world.states) - set(tasks):
-            del world.states[key]
+            world.drop_task(key)
             found.dropped_tasks.append(key)
-            world.series.forget(task=key)
             changed = True
         if changed:
             world.tasks_changed()

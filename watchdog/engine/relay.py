@@ -66,6 +66,7 @@ class Relay:
     answers: Counter[tuple[str, Answer]] = field(default_factory=Counter)  # (channel, answer) of each attempt
     _wake: dict[str, asyncio.Event] = field(default_factory=dict)
     _attempts: set[asyncio.Task[None]] = field(default_factory=set)
+    newest: dict[str, tuple[Moment, DeliveryResult]] = field(default_factory=dict)  # by channel
 
     def supersede(self, ids: Iterable[int]) -> None:
         """Drop pending rows that new ones say too; at once, before anybody could start to send them."""
@@ -191,11 +192,12 @@ class Relay:
         """
         if self._attempts and patience > timedelta():
             timer = asyncio.ensure_future(self.clock.sleep(patience))
-            ended = asyncio.gather(*self._attempts, return_exceptions=True)
+            ended = asyncio.ensure_future(asyncio.wait(list(self._attempts)))
             await asyncio.wait([timer, ended], return_when=asyncio.FIRST_COMPLETED)
             timer.cancel()
         left = list(self._attempts)
         for attempt in left:
+            ended.cancel()
             attempt.cancel()
         await asyncio.gather(*left, return_exceptions=True)
 
@@ -220,6 +222,7 @@ class Relay:
             notice = None  # it left while this was in flight
         notices = [notice, undelivered_notice(decision.delivery) if decision.gave_up else None]
         self.notices.extend(found for found in notices if found is not None)
+        self.newest[channel] = (moment, result)
         _log(decision, result)
         await self.journal.attempt(
             AttemptCommit(delivery=decision.delivery, result=result, at=moment, ledger=decision.ledger)

@@ -17,7 +17,7 @@ from watchdog.core.durations import duration_ns, from_ns, to_ns
 from watchdog.core.endings import close_rule_removed, close_stale_notices, renew
 from watchdog.core.evaluation import evaluate, occurrences
 from watchdog.core.events import advance_events, quiet_expired
-from watchdog.core.incidents import Step, apply, join
+from watchdog.core.incidents import Step, apply, join, situated
 from watchdog.core.labels import Labels
 from watchdog.core.lifecycle import Gate, advance, gate
 from watchdog.core.logs import StreamKey
@@ -68,6 +68,8 @@ class SlotRunner:
             self._take_over(tick, steps)
         arrivals = self.intake.take(inbox, tick)
         steps += arrivals.steps
+        if self._new_rules:
+            self._tidy_up(tick, steps)
         seen, samples = self._scan(arrivals, tick)
         self._judge(self.view(arrivals), seen, tick, steps)
         rules = {rule.name: rule for rule in world.ruleset.rules}
@@ -98,15 +100,21 @@ class SlotRunner:
 
     def _take_over(self, tick: Tick, steps: list[Step]) -> None:
         """End what belongs to rules that are gone; the rest is told as the rules say now."""
+        rules = self.world.ruleset.rules
+        self._advance(close_rule_removed(self.world.book, rules, tick.at), steps)
+        self._advance(renew(self.world.book, rules), steps)
+
+    def _tidy_up(self, tick: Tick, steps: list[Step]) -> None:
+        """Once it is known which tasks these rules are about: end what was said of things now gone."""
         world, ruleset = self.world, self.world.ruleset
-        self._advance(close_rule_removed(world.book, ruleset.rules, tick.at), steps)
-        self._advance(renew(world.book, ruleset.rules), steps)
+        world.drop_unasked()
         stale = close_stale_notices(
             world.book,
             tick.at,
             rules=[rule.name for rule in ruleset.rules],
             sources=world.sources.keys(),
             channels=[channel.name for channel in ruleset.channels],
+            blind={state.subject for state in world.health.states.values() if state.blind},
         )
         self._advance(stale, steps)
 
@@ -257,6 +265,7 @@ class SlotRunner:
 
     def _advance(self, step: Step, steps: list[Step]) -> None:
         if not step.empty:
+            step = situated(step, self.world.states)
             self.world.book = apply(self.world.book, step)
             steps.append(step)
 

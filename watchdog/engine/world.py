@@ -15,7 +15,16 @@ from watchdog.core.alerts import Incident, Transition
 from watchdog.core.conditions.kinds import Capability, LogCount, LogEvent, LogMatch
 from watchdog.core.durations import EPOCH, from_ns, to_ns
 from watchdog.core.evaluation import needs
-from watchdog.core.health import Health, ProbeKey, ProbeState, Standing, only_sources, resumed, standing
+from watchdog.core.health import (
+    Health,
+    ProbeKey,
+    ProbeState,
+    Standing,
+    only_asked,
+    only_sources,
+    resumed,
+    standing,
+)
 from watchdog.core.incidents import Book
 from watchdog.core.labels import TASK, Labels, fingerprint
 from watchdog.core.logs import StreamKey, StreamState
@@ -62,6 +71,7 @@ class World:
     memory: dict[str, str] = field(default_factory=dict)
     new_memory: dict[str, str] = field(default_factory=dict)  # what T1 has to add
     now: datetime = EPOCH  # the newest slot
+    forgetting: list[tuple[str, str]] = field(default_factory=list)  # (task, pod), for the next slot
     _stored_blind: dict[ProbeKey, ProbeState] = field(default_factory=dict)
     _needs: dict[str, dict[str, timedelta]] = field(default_factory=dict)  # task → metric → lookback
     _deep: dict[tuple[str, str], int] = field(default_factory=dict)  # (task, metric) → answers to come
@@ -237,6 +247,21 @@ class World:
             del self.streams[key]
         return dropped
 
+    def drop_unasked(self) -> None:
+        """Forget how metrics and log streams could be read that no rule wants."""
+        sources = {key: state.task.source for key, state in self.states.items()}
+        asked = {
+            ProbeKey(source=sources[task], capability=Capability.METRICS, task=task, item=metric)
+            for task, wanted in self._needs.items()
+            if task in sources
+            for metric in wanted
+        }
+        asked |= {
+            ProbeKey(source=reader.task.source, capability=Capability.LOGS, task=key.task, item=key.prefilter)
+            for key, reader in self.readers.items()
+        }
+        self.health = only_asked(self.health, asked)
+
     def answered(self, task: str, metric: str) -> None:
         """Note that an answer came: soon nothing more of the past is wanted than usual."""
         left = self._deep.get((task, metric), 0) - 1
@@ -250,6 +275,17 @@ class World:
         """The streams that serve these rules: one without a filter serves them all."""
         found = dict.fromkeys(_prefilter(rule) for rule in rules)
         return ("",) if "" in found else tuple(found)
+
+    def forget_soon(self, task: str, pod: str = "") -> None:
+        """Have the next slot forget a task, or that it is expected to have a pod."""
+        self.forgetting.append((task, pod))
+
+    def drop_task(self, key: str) -> None:
+        """Forget everything about a task."""
+        self.states.pop(key, None)
+        self.series.forget(task=key)
+        for stream in [stream for stream in self.streams if stream.task == key]:
+            del self.streams[stream]
 
     def remember(self, fact: str, value: str = "said") -> None:
         """Keep a small fact, over restarts too."""
@@ -280,7 +316,7 @@ class World:
         )
         for state in changed:
             self._stored_blind[state.key] = state
-        gone = [key for key in self._stored_blind if key.source not in self.sources]
+        gone = [key for key in self._stored_blind if key not in self.health.states]
         for key in gone:
             del self._stored_blind[key]
         return (*changed, *(ProbeState(key=key) for key in gone))

@@ -77,8 +77,21 @@ def transitions_after(connection: sqlite3.Connection, seq: int) -> Iterator[Tran
     rows = connection.execute(
         "SELECT seq, incident, change, at_us FROM transitions WHERE seq > ? ORDER BY seq", (seq,)
     )
-    for number, incident, change, at_us in rows:
-        yield Transition(incident=incident, change=Change(change), at=codec.from_moment_us(at_us), seq=number)
+    yield from map(_transition, rows)
+
+
+def transitions_of(connection: sqlite3.Connection, incident: str) -> tuple[Transition, ...]:
+    """Return the transitions of an incident that are still there, in order."""
+    rows = connection.execute(
+        "SELECT seq, incident, change, at_us FROM transitions WHERE incident = ? ORDER BY seq",
+        (codec.clean(incident),),
+    )
+    return tuple(map(_transition, rows))
+
+
+def _transition(row: tuple[int, str, str, int]) -> Transition:
+    number, incident, change, at_us = row
+    return Transition(incident=incident, change=Change(change), at=codec.from_moment_us(at_us), seq=number)
 
 
 def waiting(connection: sqlite3.Connection) -> tuple[Delivery, ...]:
@@ -124,6 +137,16 @@ def incident_by_id(connection: sqlite3.Connection, incident: str) -> Incident | 
     """Return one incident; None if it is not known (any more)."""
     row = connection.execute("SELECT body FROM incidents WHERE id = ?", (codec.clean(incident),)).fetchone()
     return codec.decode(codec.INCIDENT, row[0], f"incident {incident}") if row else None
+
+
+def incident_ids(connection: sqlite3.Connection, beginning: str, limit: int) -> tuple[str, ...]:
+    """Return the ids that begin so, the newest first."""
+    text = codec.clean(beginning)
+    rows = connection.execute(
+        "SELECT id FROM incidents WHERE substr(id, 1, ?) = ? ORDER BY opened_us DESC, id LIMIT ?",
+        (len(text), text, limit),
+    )
+    return tuple(row[0] for row in rows)
 
 
 def ledger_of(connection: sqlite3.Connection, incident: str) -> tuple[LedgerEntry, ...]:

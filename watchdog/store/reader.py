@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Self, TypeVar
 
-from watchdog.core.alerts import Incident
+from watchdog.core.alerts import Incident, Transition
 from watchdog.core.notifications import Delivery, LedgerEntry
 from watchdog.errors import StoreError
 from watchdog.ports import AttemptRecord, Stored
@@ -65,6 +65,14 @@ class SqliteReader:
     def incident(self, incident: str) -> Incident | None:
         """One incident by its id; None if it is not known (any more)."""
         return self._ask(lambda connection: queries.incident_by_id(connection, incident))
+
+    def incident_ids(self, beginning: str, *, limit: int) -> Sequence[str]:
+        """The ids that begin so, at most `limit`, the newest first."""
+        return self._ask(lambda connection: queries.incident_ids(connection, beginning, limit))
+
+    def transitions(self, incident: str) -> Sequence[Transition]:
+        """The changes of an incident, oldest first, as far back as they are kept."""
+        return self._ask(lambda connection: queries.transitions_of(connection, incident))
 
     def deliveries(self, incident: str) -> Sequence[Delivery]:
         """Every delivery of an incident, oldest first."""
