@@ -86,20 +86,32 @@ def next_due(
     incident strictly in order. With a ledger, the end of what was never told is passed over
     (the next plan supersedes it).
     """
+    due = [row for row in _waiting(outbox, channel, ledger) if row.not_before <= moment.watched]
+    return min(due, key=lambda row: (not _urgent(row), row.created, row.id), default=None)
+
+
+def next_wake(
+    outbox: Iterable[Delivery], channel: str, ledger: Mapping[Pair, LedgerEntry] | None = None
+) -> timedelta | None:
+    """Return when (watched) this channel next has a row to try; None = not before new rows come."""
+    return min((row.not_before for row in _waiting(outbox, channel, ledger)), default=None)
+
+
+def _waiting(
+    outbox: Iterable[Delivery], channel: str, ledger: Mapping[Pair, LedgerEntry] | None
+) -> list[Delivery]:
+    """Return the rows that may be next, at most one an incident."""
     heads: dict[str, Delivery] = {}
     live = (DeliveryState.PENDING, DeliveryState.INFLIGHT)
     for row in in_order(
         tuple(row for row in outbox if row.notification.channel == channel and row.state in live)
     ):
         heads.setdefault(row.notification.incident.id, row)
-    due = [
+    return [
         row
         for row in heads.values()
-        if row.state is DeliveryState.PENDING
-        and row.not_before <= moment.watched
-        and not (ledger is not None and _orphan(row, ledger))
+        if row.state is DeliveryState.PENDING and not (ledger is not None and _orphan(row, ledger))
     ]
-    return min(due, key=lambda row: (not _urgent(row), row.created, row.id), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

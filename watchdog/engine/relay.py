@@ -22,6 +22,7 @@ from watchdog.core.backoff import (
     channel_removed,
     channel_removed_notice,
     next_due,
+    next_wake,
     undelivered_notice,
 )
 from watchdog.core.incidents import SUBJECT
@@ -42,6 +43,7 @@ from watchdog.ports import AttemptCommit, Clock, Notifier
 log = logging.getLogger(__name__)
 
 LONGEST_WAIT = timedelta(seconds=60)
+SHORTEST_WAIT = timedelta(milliseconds=10)
 LONG_AGO = timedelta(days=-36_500)  # watched: whatever was given up then may be tried again now
 
 Render = Callable[[Notification, Notifier], Message]
@@ -64,9 +66,9 @@ class Relay:
     notices: list[Notice] = field(default_factory=list)  # taken by the next slot
     sent: int = 0
     answers: Counter[tuple[str, Answer]] = field(default_factory=Counter)  # (channel, answer) of each attempt
+    newest: dict[str, tuple[Moment, DeliveryResult]] = field(default_factory=dict)  # by channel
     _wake: dict[str, asyncio.Event] = field(default_factory=dict)
     _attempts: set[asyncio.Task[None]] = field(default_factory=set)
-    newest: dict[str, tuple[Moment, DeliveryResult]] = field(default_factory=dict)  # by channel
 
     def supersede(self, ids: Iterable[int]) -> None:
         """Drop pending rows that new ones say too; at once, before anybody could start to send them."""
@@ -195,9 +197,9 @@ class Relay:
             ended = asyncio.ensure_future(asyncio.wait(list(self._attempts)))
             await asyncio.wait([timer, ended], return_when=asyncio.FIRST_COMPLETED)
             timer.cancel()
+            ended.cancel()
         left = list(self._attempts)
         for attempt in left:
-            ended.cancel()
             attempt.cancel()
         await asyncio.gather(*left, return_exceptions=True)
 
@@ -207,13 +209,18 @@ class Relay:
 
     async def _attempt(self, row: Delivery, notifier: Notifier) -> None:
         await self.journal.started(row)
-        result = await notifier.send(self.render(row.notification, notifier))
+        try:
+            result = await notifier.send(self.render(row.notification, notifier))
+        except Exception as error:  # supervisor site: one message or adapter must not stop the rest
+            log.exception("a channel failed in an unforeseen way channel=%s", notifier.name)
+            result = DeliveryResult(answer=Answer.UNKNOWN, detail=f"unforeseen {type(error).__name__}")
         await self._settle(row, result)
 
     async def _settle(self, row: Delivery, result: DeliveryResult) -> None:
         moment, channel = self.moment(), row.notification.channel
         self.answers[channel, result.answer] += 1
         decision = after_attempt(row, result, moment, self.jitter())
+        self.newest[channel] = (moment, result)
         self._remember(decision)
         self.health[channel], notice = after_answer(
             channel, self.health.get(channel, ChannelHealth()), decision, moment
@@ -222,7 +229,6 @@ class Relay:
             notice = None  # it left while this was in flight
         notices = [notice, undelivered_notice(decision.delivery) if decision.gave_up else None]
         self.notices.extend(found for found in notices if found is not None)
-        self.newest[channel] = (moment, result)
         _log(decision, result)
         await self.journal.attempt(
             AttemptCommit(delivery=decision.delivery, result=result, at=moment, ledger=decision.ledger)
@@ -245,17 +251,12 @@ class Relay:
             self.given_up[pair] = self.moment().watched
 
     def _wait(self, channel: str) -> timedelta:
-        """How long until a row of this channel can become due."""
-        now = self.moment().watched
+        """How long until a row of this channel can become due by itself."""
+        at = next_wake(self.rows.values(), channel, self.ledger)
+        if at is None:
+            return LONGEST_WAIT
         rest = self.health.get(channel, ChannelHealth()).not_before
-        times = [
-            max(row.not_before, rest)
-            for row in self.rows.values()
-            if row.notification.channel == channel and row.state is DeliveryState.PENDING
-        ]
-        wait = min(times, default=now + LONGEST_WAIT) - now
-        # A row that is due and yet not taken waits for the planner's next word.
-        return min(wait, LONGEST_WAIT) if wait > timedelta() else timedelta(seconds=1)
+        return min(max(max(at, rest) - self.moment().watched, SHORTEST_WAIT), LONGEST_WAIT)
 
     def _event(self, channel: str) -> asyncio.Event:
         return self._wake.setdefault(channel, asyncio.Event())

@@ -303,7 +303,7 @@ class World:
 
     def changed_states(self) -> tuple[TaskState, ...]:
         """The task states that T1 has not stored as they are."""
-        changed = tuple(s for key, s in self.states.items() if self.stored_states.get(key) is not s)
+        changed = tuple(s for key, s in self.states.items() if self.stored_states.get(key) != s)
         self.stored_states = dict(self.states)
         return changed
 

@@ -21,8 +21,8 @@ from watchdog.errors import StoreError
 from watchdog.ports import AttemptCommit, Clock, PlanCommit, SlotCommit, Store, Stored
 
 
-class SimulatedCrashError(Exception):
-    """The process dies here; nothing after this point happens."""
+class SimulatedCrashError(BaseException):
+    """The process dies here; nothing after this point happens, so that nobody must catch it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
