@@ -103,6 +103,37 @@ def settle(verdicts: Verdicts, draft: Draft, book: Book, tasks: Mapping[str, Tas
     )
 
 
+def as_of_now(verdicts: Verdicts, incident: Incident, known: Mapping[Labels, Alert]) -> Incident:
+    """Return an open incident with what this slot shows of it, for a message long after it opened.
+
+    known: the rule's alerts. If none of the incident's own can be judged now, its evidence says so.
+    """
+    alerts = [known[member.labels] for member in incident.active if member.labels in known]
+    values = {alert.labels: alert.value for alert in alerts}
+    members = tuple(replace(one, value=values.get(one.labels, one.value)) for one in incident.members)
+    incident = replace(incident, members=members)
+    place = {labels: g for g, labels in enumerate(verdicts.evaluation.labels)}
+    judged = [alert for alert in alerts if alert.judged == verdicts.at and alert.labels in place]
+    evidence = verdicts.explain(incident, [(place[alert.labels], alert.value) for alert in judged])
+    return replace(incident, latest=_as_last_judged(incident, alerts) if evidence is None else evidence)
+
+
+def _as_last_judged(incident: Incident, alerts: Sequence[Alert]) -> Evidence:
+    """Return what was known when there was data last: the values of the alerts, and no more."""
+    last = max((alert.judged for alert in alerts if alert.judged is not None), default=incident.updated_at)
+    values = list(enumerate(alert.value for alert in alerts))
+    value = alerts[worst(values, above=incident.latest.above)].value if values else incident.latest.value
+    several = any(member.labels != incident.labels for member in incident.active)
+    return replace(
+        incident.latest,
+        value=value,
+        members=(),
+        affected=len(incident.active) if several else 0,
+        spark=(),
+        detail=f"not judged since {last.isoformat()}",
+    )
+
+
 def _opened(verdicts: Verdicts, changes: Changes, state: TaskState) -> Incident:
     alerts = [alert for alert, _ in changes.fired.values()]
     since = min(alert.since for alert in alerts)

@@ -196,7 +196,8 @@ def _head(notification: Notification, evidence: Evidence, voice: Voice) -> list[
     """Say what is so: the verdict, how many, since when."""
     incident, words = notification.incident, voice.words
     line = leading_line(evidence, voice) if incident.event and not steps(evidence) else ""
-    measured = "" if line and evidence.value is None else verdict(evidence, voice)
+    over = notification.kind is MessageKind.REMINDER and passed(evidence)  # it is held a little longer
+    measured = "" if line and evidence.value is None else verdict(evidence, voice, over=over)
     lines = [text for text in (line, measured, voice.param(evidence.detail)) if text]
     if incident.event:
         lines += _event_facts(incident, evidence, voice)

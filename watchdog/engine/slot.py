@@ -5,7 +5,7 @@ every alert, and returns what T1 is to store; afterwards the planner (T2) reads 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 import numpy as np
@@ -21,8 +21,10 @@ from watchdog.core.incidents import Step, apply, join, situated
 from watchdog.core.labels import Labels
 from watchdog.core.lifecycle import Gate, advance, gate
 from watchdog.core.logs import StreamKey
+from watchdog.core.membership import Verdicts, as_of_now
 from watchdog.core.moments import Tick
 from watchdog.core.notices import advance_notices
+from watchdog.core.notifications import Delivery
 from watchdog.core.outcomes import Evaluation, Occurrence
 from watchdog.core.planning import PlanDecision, PlanInput, channels_of, newly_due, plan
 from watchdog.core.protocols import PatternEngine
@@ -125,7 +127,7 @@ class SlotRunner:
             found = newly_due(world.incidents.values(), self._due_before, world.ruleset.channels)
             relay.invite(found)
             self._due_before = None
-        return plan(
+        decision = plan(
             PlanInput(
                 mark=world.mark,
                 transitions=tuple(world.transitions),
@@ -138,6 +140,18 @@ class SlotRunner:
             ),
             tick.moment,
         )
+        return replace(decision, deliveries=tuple(self._as_of_now(row, tick) for row in decision.deliveries))
+
+    def _as_of_now(self, row: Delivery, tick: Tick) -> Delivery:
+        """What is told of an incident long after it changed says how it stands now."""
+        said, incident = row.notification, row.notification.incident
+        evaluation = self.evaluations.get(incident.rule)
+        if evaluation is None or incident.event or not incident.open or incident.updated_at == tick.at:
+            return row
+        rule = next(rule for rule in self.world.ruleset.rules if rule.name == incident.rule)
+        verdicts = Verdicts(rule, evaluation, 0, tick.at)
+        now = as_of_now(verdicts, incident, self.world.book.known(rule.name))
+        return replace(row, notification=replace(said, incident=now))
 
     def planned(self, decision: PlanDecision, relay: Relay) -> None:
         """After T2: what was told needs no further thought."""

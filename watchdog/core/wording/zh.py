@@ -67,6 +67,7 @@ CHINESE = Wording(
         "ms": "{count} 毫秒",
     },
     phrases=(
+        (r"not judged since (?P<time>\S+)", "自 {time} 起无法判断，以上为当时的数据。"),
         ("while the watchdog was not running", "在监控程序未运行期间"),
         (r"(?P<part>\d+) of (?P<total>\d+) recovered", "{total} 个中有 {part} 个已恢复"),
         ("it was not running", "程序未运行"),
