@@ -141,5 +141,12 @@ def test_tasks_that_are_not_judged_are_passed_over(lab):
     assert play(1, 45) == ()
     lab.change(status=Status.RUNNING, attempt_started=lab.at(-10))
     assert play(2, 45) == ()
-    lab.standings[Capability.METRICS, "src/1"] = Standing.FAILING
-    assert play(3, 46) == ()
+
+
+def test_points_that_end_an_outage_are_looked_at_although_the_source_is_not_trusted_yet(lab):
+    play = Slots(lab)
+    play(0, 0)
+    lab.standings[Capability.METRICS, "src/1"] = Standing.SETTLING
+    assert len(play(30, 31)) == 1
+    lab.standings[Capability.METRICS, "src/1"] = Standing.GOOD
+    assert play(31, 31) == ()

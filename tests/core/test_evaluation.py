@@ -147,7 +147,7 @@ def test_what_each_rule_needs():
         ("gpu", timedelta(hours=3, minutes=10))
     }
     assert needs(named(Absent(metric="vram"))) == {("vram", TEN)}
-    assert needs(named(Changes(metric="XidErrors"))) == {("XidErrors", TEN)}
+    assert needs(named(Changes(metric="XidErrors"))) == {("XidErrors", timedelta(hours=1))}
     count = LogCount(lines=LogMatch(match=()), within=timedelta(minutes=30), comparison=LOW)
     assert needs(named(count)) == {("log:r", timedelta(minutes=30))}
     for condition in (

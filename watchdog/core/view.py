@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from watchdog.core.columns import Bools, Ints
-from watchdog.core.conditions.kinds import Capability, LogCount, Peers, Share, Threshold
+from watchdog.core.conditions.kinds import Capability, Changes, LogCount, Peers, Share, Threshold
 from watchdog.core.durations import MINUTE_NS, duration_ns, to_ns
 from watchdog.core.health import ProbeKey, Standing
 from watchdog.core.logs import StreamState
@@ -23,6 +23,7 @@ FRESH_POLLS = 5
 POLL = timedelta(seconds=60)  # of a source that says nothing
 HOLD_SHOWN = timedelta(hours=3)
 LOOKBACK_LEAST = timedelta(minutes=10)
+STEPS_BACK = timedelta(hours=1)  # steps of a counter in an outage this long are told one by one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +120,8 @@ def lookback(rule: Rule) -> timedelta:
         window = condition.window or window
     elif isinstance(condition, LogCount):
         window = condition.within
+    elif isinstance(condition, Changes):
+        window = STEPS_BACK
     hold = max([rule.hold, *(level.hold for level in rule.levels)])
     return max(window + min(hold, HOLD_SHOWN), LOOKBACK_LEAST)
 

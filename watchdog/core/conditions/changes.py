@@ -1,7 +1,8 @@
 """Changes: a counter steps up (an event).
 
 Looks at points newer than the store's mark. The first value ever seen of a series, everything
-that was there before the first mark, and the first value of an attempt are baseline.
+that was there before the first mark, and the first value of an attempt are baseline. Health does not
+matter: a point that is here is true, and it is looked at once only.
 """
 
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from datetime import timedelta
 
 import numpy as np
 
-from watchdog.core.conditions.kinds import Capability, Changes
+from watchdog.core.conditions.kinds import Changes
 from watchdog.core.durations import duration_ns, from_ns
 from watchdog.core.labels import GPU, NODE, POD, Labels, fingerprint
 from watchdog.core.members import Roster, roster
@@ -41,12 +42,11 @@ def changes(
     found: list[Occurrence] = []
     for source, states in judged_by_source(rule, view, slot_ns).items():
         table = view.series.table(source, condition.metric)
-        sighted = [s for s in states if not view.blind(s, Capability.METRICS, condition.metric)]
-        if sighted and table.columns.rows:
-            names = roster(table, sighted, condition.by)
+        if table.columns.rows:
+            names = roster(table, states, condition.by)
             unit = view.units.get((source, condition.metric), "")
             late_ns = max(view.fresh_ns(source), LATE_INTERVALS * duration_ns(interval))
-            for group, steps in _by_group(table, names, sighted, condition.at_least).items():
+            for group, steps in _by_group(table, names, states, condition.at_least).items():
                 evidence = _evidence(table, condition, steps, unit)
                 found.extend(
                     Occurrence(
