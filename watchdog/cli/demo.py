@@ -184,9 +184,7 @@ class _Demo:
         self.output.line(f"  messages: {told or 'none'}")
         self.output.line(f"  incidents still open: {left}; undelivered messages: {len(engine.relay.rows)}")
         self.output.line()
-        self.output.line(
-            "Next: write your own rules.yaml from rules.example.yaml, then `watchdog check --probe`."
-        )
+        self.output.line("Next, for a run of your own: watchdog init")
         self.output.stream.flush()
 
 

@@ -375,7 +375,7 @@ class _Wizard:
         width = max(len(step) for step, _ in steps)
         for step, why in steps:
             out.line(f"{INDENT}{out.styled(safe(step.ljust(width)), Style.BOLD)}  {why}")
-        self.asker.say("For months, run it as a service: systemd/job-watchdog.service shows how.")
+        self.asker.say("For months, run it as a service: docs/deploying.md shows how.")
 
 
 def offered(
