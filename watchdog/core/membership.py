@@ -25,6 +25,7 @@ from watchdog.core.rules import Rule
 from watchdog.core.tasks import TaskState
 
 UNSEEN_NOTE = "while the watchdog was not running"
+ATTEMPT_NOTE = "in another attempt"
 
 _NOT_COVERED = frozenset({Outcome.NODATA, Outcome.THIN, Outcome.ERROR})
 
@@ -193,6 +194,11 @@ def _change(changes: Changes, before: Incident | None, incident: Incident) -> Ch
     return Change.GREW if len(incident.members) > len(before.members) else None
 
 
+def _in_another_attempt(incident: Incident, state: TaskState | None) -> bool:
+    before = incident.situation.get("attempt")
+    return state is not None and before is not None and before != str(state.attempt)
+
+
 def _ended(verdicts: Verdicts, changes: Changes, incident: Incident, state: TaskState | None) -> Incident:
     last = list(changes.left.values())
     recovered = [(g, alert.value) for alert, reason, g in last if reason is CloseReason.RECOVERED]
@@ -202,6 +208,8 @@ def _ended(verdicts: Verdicts, changes: Changes, incident: Incident, state: Task
     note = ""
     if len(recovered) == len(last) and all(alert.unseen for alert, _, _ in last):
         note = UNSEEN_NOTE
+    elif len(recovered) == len(last) and _in_another_attempt(incident, state):
+        note = ATTEMPT_NOTE
     elif state is not None and any(reason is CloseReason.TASK_ENDED for _, reason, _ in last):
         note = str(state.status)
     return closed_alike(incident, verdicts.at, note)

@@ -5,6 +5,7 @@ script's faults. Time is the Clock's.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -64,9 +65,10 @@ class ScriptedSource:
         status = self._status(scripted, self._true_now())
         if status is None:
             raise SourceError(Failure.NOT_FOUND, task.key)
-        if self._script.listing and not status.listed:
-            return TaskObservation(task=task, status=Status.VANISHED)
-        return self._observation(scripted, status)
+        observation = self._observation(scripted, status)
+        # Under its old id a task is gone, as far as this cloud tells.
+        gone = self._script.listing and (not status.listed or task.id != observation.task.id)
+        return TaskObservation(task=task, status=Status.VANISHED) if gone else observation
 
     async def metric(self, task: Task, metric: str, *, since: datetime, now: datetime) -> MetricAnswer:
         """The visible points newer than `since`. The asker's `now` is not trusted (it may have jumped)."""
@@ -133,8 +135,9 @@ class ScriptedSource:
 
     @staticmethod
     def _observation(scripted: ScriptedTask, status: ScriptedStatus) -> TaskObservation:
+        ids = [past.new_id for past in scripted.statuses if past.at <= status.at and past.new_id]
         return TaskObservation(
-            task=scripted.task,
+            task=replace(scripted.task, id=ids[-1]) if ids else scripted.task,
             status=status.status,
             status_text=status.text or status.status.value,
             reason=status.reason,

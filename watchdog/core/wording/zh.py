@@ -68,6 +68,7 @@ CHINESE = Wording(
     },
     phrases=(
         (r"not judged since (?P<time>\S+)", "自 {time} 起无法判断，以上为当时的数据。"),
+        ("in another attempt", "在另一次运行中"),
         ("while the watchdog was not running", "在监控程序未运行期间"),
         (r"(?P<part>\d+) of (?P<total>\d+) recovered", "{total} 个中有 {part} 个已恢复"),
         ("it was not running", "程序未运行"),
