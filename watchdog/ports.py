@@ -52,10 +52,16 @@ class MetricInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricAnswer:
-    """One healthy answer; no series is an answer too. `remarks`: suspect values, truncation."""
+    """One healthy answer; no series is an answer too.
+
+    remarks: what is odd about it (suspect values, warnings of the source), each `kind: details`; of a
+    kind, the first is told. complete: False = the source has data that did not come (it cut its answer,
+    some pods could not be asked): then nothing is judged by it.
+    """
 
     series: tuple[SeriesPoints, ...]
     remarks: tuple[str, ...] = ()
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

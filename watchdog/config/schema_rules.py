@@ -42,6 +42,7 @@ class WhileWord(StrEnum):
     LOADING = "loading"
     RUNNING = "running"
     PAUSED = "paused"
+    HELD = "held"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELED = "canceled"

@@ -36,15 +36,23 @@ class LogQuery:
     contains: str = ""  # the server's substring filter; "" = none
     kind: ReadKind = ReadKind.HEAD
     until_ns: int = 0  # where this run of pages ends; 0 = at `end_ns`
+    bookmark: str = ""  # the newest one that the source gave, see `LogPage`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPage:
-    """What came back. `full`: exactly `limit` rows came, so more may exist. `remarks`: rows dropped."""
+    """What came back. `full`: exactly `limit` rows came, so more may exist. `remarks`: rows dropped.
+
+    lost_ns: from when to when (both included) lines may exist that this source cannot show any more.
+    bookmark: where a source that cannot be asked by time stands after these lines. Kept with the stream, so
+    that it finds its place again after a restart; nobody else reads it.
+    """
 
     lines: tuple[LogLine, ...]
     full: bool
     remarks: tuple[str, ...] = ()
+    lost_ns: tuple[int, int] | None = None
+    bookmark: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,4 +95,5 @@ class StreamState:
     newest_ns: Mapping[str, int] = field(default_factory=dict)  # pod → newest line time
     arrived_ns: Mapping[str, int] = field(default_factory=dict)  # pod → slot when a line last came
     lines: int = 0  # consumed in all
+    bookmark: str = ""  # see `LogPage`
     progress: Progress = field(default_factory=Progress)

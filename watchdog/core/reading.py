@@ -44,6 +44,7 @@ class UnreadReason(StrEnum):
     CROWDED = "more lines with one time than a page holds"
     BEHIND = "fell behind"
     UNPAGED = "the server did not go on from where it was asked"
+    SHORT = "the source shows only its newest lines"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +80,10 @@ class Fallback:
 _DEFAULT = ReadingPolicy()
 
 
-def first_run(key: StreamKey, at_ns: int) -> StreamState:
+def first_run(key: StreamKey, at_ns: int, *, bookmark: str = "") -> StreamState:
     """Return the state of a stream never read before: it begins now; what stands there is no news."""
     progress = Progress(floor_ns=at_ns, complete_ns=at_ns, swept_ns=at_ns)
-    return StreamState(key=key, cursor_ns=at_ns, progress=progress)
+    return StreamState(key=key, cursor_ns=at_ns, bookmark=bookmark, progress=progress)
 
 
 def taken_over(
@@ -150,6 +151,7 @@ def absorb(
         _noted(state, new_lines, at_ns, policy),
         seen=SeenLines.of(state.seen).raised(counts),
         cursor_ns=_cursor(state, query, step, new_lines),
+        bookmark=(page.bookmark if query.kind is ReadKind.HEAD else "") or state.bookmark,
         progress=progress,
     )
     after = _pruned(moved, policy)
@@ -160,7 +162,7 @@ def absorb(
         next_query=_next_query(after, at_ns, policy),
         late=0 if query.kind is ReadKind.GAP else sum(line.time_ns < horizon_ns for line in new_lines),
         lag_ns=_lag(after, at_ns),
-        unread=step.unread,
+        unread=(*step.unread, *_lost(page)),
     )
 
 
@@ -235,6 +237,12 @@ def _step(query: LogQuery, page: LogPage) -> _Step:
     return _Step(following=replace(query, end_ns=half, until_ns=_until(query)))
 
 
+def _lost(page: LogPage) -> tuple[Unread, ...]:
+    if page.lost_ns is None:
+        return ()
+    return (Unread(start_ns=page.lost_ns[0], end_ns=page.lost_ns[1], reason=UnreadReason.SHORT),)
+
+
 def _over(query: LogQuery, page: LogPage) -> _Step:
     """Step over one moment that fills a whole page: there is no way to page through it."""
     crowded = Unread(start_ns=query.start_ns, end_ns=query.start_ns, reason=UnreadReason.CROWDED)
@@ -289,6 +297,7 @@ def _fresh_head(state: StreamState, at_ns: int, policy: ReadingPolicy) -> LogQue
         limit=policy.limit,
         pod=state.key.pod,
         contains=state.key.prefilter,
+        bookmark=state.bookmark,
     )
 
 

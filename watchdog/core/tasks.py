@@ -19,6 +19,7 @@ class Status(StrEnum):
     LOADING = "loading"
     RUNNING = "running"
     PAUSED = "paused"
+    HELD = "held"  # its command has ended, and its pods are kept for debugging
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELED = "canceled"

@@ -97,11 +97,13 @@ def _is_new_attempt(state: TaskState, seen: TaskObservation) -> bool:
     if state.status is Status.QUEUED:
         return known is not None and started != known
     # Back on the list with the same id and no later start, it had not vanished.
-    return state.status is Status.PAUSED or (state.status.ended and state.status is not Status.VANISHED)
+    if state.status in (Status.PAUSED, Status.HELD):
+        return True
+    return state.status.ended and state.status is not Status.VANISHED
 
 
 def _has_run(status: Status) -> bool:
-    return status.ended or status in (Status.RUNNING, Status.PAUSED)
+    return status.ended or status in (Status.RUNNING, Status.PAUSED, Status.HELD)
 
 
 def _other_id(state: TaskState, seen: TaskObservation) -> bool:

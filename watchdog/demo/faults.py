@@ -65,6 +65,34 @@ class FaultKind(StrEnum):
     EMPTY_PAGE = "empty page"  # from page 2 on
     SHRINKING = "shrinking"  # totalRows is one less on each page
 
+    # of the SDK's cloud only
+    REFUSED = "refused"  # HTTP 200, status false: the SDK returns None
+    DEAF = "deaf"  # the SDK's call hangs for half an hour, whatever time-out it was given
+    DIE = "die"  # the SDK's process is killed while it reads the answer
+    CUT = "cut"  # half of the curves, and a warning that the answer was truncated
+    WARNED = "warned"  # metric `value` (or all) comes with a warning and without curves
+    NOTED = "noted"  # a warning of the query that cuts nothing: `value`
+    WITH_TIMES = "with times"  # log items name their time and pod
+    NULL_LISTS = "null lists"  # what is typed as a list is null
+    UNIT = "unit"  # the unit is `value`
+    NO_METRICS = "no metrics"
+
+
+OF_THE_SDK = frozenset(
+    {
+        FaultKind.REFUSED,
+        FaultKind.DEAF,
+        FaultKind.DIE,
+        FaultKind.CUT,
+        FaultKind.WARNED,
+        FaultKind.NOTED,
+        FaultKind.WITH_TIMES,
+        FaultKind.NULL_LISTS,
+        FaultKind.UNIT,
+        FaultKind.NO_METRICS,
+    }
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:

@@ -9,6 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+RATIOS = ("gpu", "vram", "cpu", "memory")  # what every cloud has; all else is a native metric of some
+PER_CARD = frozenset({"gpu", "vram", "GpuTemp"})
+PER_DEVICE = frozenset({"RdmaHealth"})
+DEVICES = 4  # network devices of a node
 CHATTER = "[INFO] step {step} loss {loss:.4f} tokens/s {speed} grad_norm 0.{grad:03d}"
 
 
@@ -16,6 +20,7 @@ CHATTER = "[INFO] step {step} loss {loss:.4f} tokens/s {speed} grad_norm 0.{grad
 class Level:
     """What one metric shows during a phase: `value`, or a straight line from there to `to`.
 
+    A ratio stays within 0 to 1; a native metric has its own unit, and is derived where no level tells.
     pods: a glob. gpus: card numbers, empty = all. wobble: half the width of the noise.
     """
 
@@ -32,7 +37,8 @@ class Phase:
     """From `start` on, until the next phase: the task's status, its pods, their levels and chatter.
 
     chatter: training lines per second and pod; 0 = the log is silent. Of several levels for one
-    series the last one counts; a series without a level has no points.
+    series the last one counts; a series without a level has no points. retries: how often the platform
+    started the task anew until now. held: the command has ended, the pods are kept for debugging.
     """
 
     start: float
@@ -42,6 +48,8 @@ class Phase:
     levels: tuple[Level, ...] = ()
     chatter: float = 1.0
     mute: str = ""  # a glob of pods that print nothing
+    retries: int = 0
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,17 @@ class Line:
     pod: str
     text: str
     late: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Xid:
+    """The driver reports an error of a card, `count` times by then; shown for as long as the pod lives."""
+
+    at: float
+    pod: str
+    gpu: int
+    code: str
+    count: int = 1
 
 
 # (metric, pod, gpu) and a second → ratio, or None for no point
@@ -67,6 +86,7 @@ class TaskPlay:
     namespace: str = "usr-abcdefgh"
     phases: tuple[Phase, ...] = ()
     lines: tuple[Line, ...] = ()
+    xids: tuple[Xid, ...] = ()
     gpus_per_pod: int = 8
     gpu_name: str = "NVIDIA-H800A-NV-80G"
     function: SeriesFunction | None = None
@@ -104,7 +124,7 @@ class TaskPlay:
             length = self.phase_end(phase) - phase.start
             value += (level.to - level.value) * min(1.0, (second - phase.start) / length)
         noise = level.wobble * (2 * chance(self.id, metric, pod, gpu, round(second * 1000)) - 1)
-        return min(1.0, max(0.0, value + noise))
+        return min(1.0, max(0.0, value + noise)) if metric in RATIOS else value + noise
 
     def chatter(self, pod: str, start: float, end: float) -> Iterator[Line]:
         """The training lines of a pod in [start, end)."""

@@ -10,7 +10,7 @@ from dataclasses import replace as changed
 from datetime import datetime, timedelta
 
 from watchdog.core.durations import SECOND_NS, from_ns, to_ns
-from watchdog.demo.play import Phase, TaskPlay
+from watchdog.demo.play import DEVICES, PER_CARD, PER_DEVICE, RATIOS, Phase, TaskPlay
 
 MOST_HISTORY = timedelta(days=30)
 
@@ -34,7 +34,7 @@ class Row:
     visible_ns: int
 
 
-SeriesKey = tuple[str, int | None]  # pod, GPU number
+SeriesKey = tuple[str, int | None]  # pod, number of the GPU or network device
 
 
 class StagedTask:
@@ -103,7 +103,8 @@ class StagedTask:
 
     def record(self, now: datetime) -> None:
         """Store every point up to now, as a cloud's metric store does."""
-        for metric in ("gpu", "vram", "cpu", "memory"):
+        levels = (level.metric for phase in self.play.phases for level in phase.levels)
+        for metric in dict.fromkeys((*RATIOS, *levels)):
             for pod in self.play.pods():
                 for gpu in self._gpus(metric):
                     self._recording(metric, pod, gpu, now)
@@ -145,7 +146,9 @@ class StagedTask:
         return rows
 
     def _gpus(self, metric: str) -> Sequence[int | None]:
-        return range(self.play.gpus_per_pod) if metric in ("gpu", "vram") else (None,)
+        if metric in PER_DEVICE:
+            return range(DEVICES)
+        return range(self.play.gpus_per_pod) if metric in PER_CARD else (None,)
 
     def _recording(self, metric: str, pod: str, gpu: int | None, now: datetime) -> _Recording:
         recording = self._recordings.setdefault((metric, pod, gpu), _Recording())

@@ -46,6 +46,7 @@ class LogReader:
     literals: Callable[[], Literals]  # what the server is to filter by when we fall behind
     state: StreamState | None = None
     retired: bool = False
+    _began_ns: int = 0  # when the first read was first tried: what comes from then on is news
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def read(self, source: Source, clock: Clock) -> None:
@@ -59,7 +60,8 @@ class LogReader:
     async def _read(self, source: Source, clock: Clock) -> None:
         at_ns = to_ns(clock.now())
         if self.state is None:
-            await self._begin(source, at_ns)
+            self._began_ns = self._began_ns or at_ns
+            await self._begin(source, self._began_ns)
             return
         query = plan(self.state, at_ns)
         arrived = _Round()
@@ -83,9 +85,9 @@ class LogReader:
             self._hand_over(self.state, arrived)
 
     async def _begin(self, source: Source, at_ns: int) -> None:
-        """Start at now; look at what stands there already, so that it can be said what is not told."""
+        """Start at a moment; look at what stood there by then, so that it can be said what is not told."""
         standing: list[LogLine] = []
-        more = True
+        more, bookmark = True, ""
         query = baseline_query(self.key, at_ns - duration_ns(BASELINE_SPAN), at_ns)
         for _ in range(BASELINE_PAGES):
             page = await source.logs(self.task, query)
@@ -93,9 +95,10 @@ class LogReader:
             standing += page.lines[:rows]
             if following is None:
                 more = False
+            bookmark = page.bookmark or bookmark
                 break
             query = following
-        self.state = first_run(self.key, at_ns)
+        self.state = first_run(self.key, at_ns, bookmark=bookmark)
         self._deliver(
             LinesArrived(
                 task=self.task, state=self.state, lines=(), standing=tuple(standing), standing_more=more

@@ -10,6 +10,7 @@ from watchdog.core.ruleset import SourceSpec
 from watchdog.ports import Clock, MetricInfo, Source
 from watchdog.sources.alaya_options import ALAYA_METRICS, ALAYA_OPTIONS
 from watchdog.sources.options import SourceOption
+from watchdog.sources.siflow_options import SIFLOW_METRICS, SIFLOW_OPTIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,5 +29,14 @@ def _alaya(spec: SourceSpec, clock: Clock) -> Source:
     return AlayaSource(spec, clock)
 
 
-_KINDS = (SourceKind(name="alaya", build=_alaya, options=ALAYA_OPTIONS, metrics=ALAYA_METRICS),)
+def _siflow(spec: SourceSpec, clock: Clock) -> Source:
+    from watchdog.sources.siflow import SiflowSource
+
+    return SiflowSource(spec, clock)
+
+
+_KINDS = (
+    SourceKind(name="alaya", build=_alaya, options=ALAYA_OPTIONS, metrics=ALAYA_METRICS),
+    SourceKind(name="siflow", build=_siflow, options=SIFLOW_OPTIONS, metrics=SIFLOW_METRICS),
+)
 SOURCE_KINDS: Mapping[str, SourceKind] = {kind.name: kind for kind in _KINDS}

@@ -1,0 +1,1 @@
+"""Resources of the stand-in SDK."""

@@ -1,0 +1,180 @@
+"""Following a log that can only be asked for its newest lines: what is new, in which order, what was missed.
+
+Pure. A page is compared with the one before: lines that both have are known, late ones between them are
+found, and no line of the old page in a full new one means that some were never seen. Lines without a time
+get the moment they were first seen, once; a bookmark lets a later process find the place again.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from operator import attrgetter
+
+from watchdog.core.logs import LogLine, LogPage, LogQuery
+from watchdog.sources.naive_times import read_time_ns
+from watchdog.sources.siflow_wire import LogRow, LogRows
+
+STEP_NS = 1_000  # between lines that were seen at once
+KEPT_NS = 30 * 60 * 1_000_000_000  # longer than any re-reading looks back
+MOST_KEPT = 50_000
+MARKED = 128  # lines that a bookmark holds …
+HASH_DIGITS = 8  # … and how much of each
+LEAST_SHARED = 3  # fewer common lines than this may be chance
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One line of an answer. time_ns: the source's, 0 = it tells none."""
+
+    text: str
+    pod: str
+    time_ns: int
+
+    @property
+    def digest(self) -> str:
+        """What it is recognised by."""
+        content = f"{self.pod}\x00{self.time_ns}\x00{self.text}".encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(content, digest_size=HASH_DIGITS // 2).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A line that was told, with the time it has been given."""
+
+    line: LogLine
+    digest: str
+
+
+@dataclass(slots=True)
+class LogTail:
+    """What is known of one task's log. Nothing is known at first; then `take` every page and serve queries.
+
+    page: digests of the newest page. before: those of the lines before `kept`, as far as bookmarks need
+    them. lost_ns: where lines may have been that were never seen, for the next query.
+    """
+
+    limit: int
+    zone: tzinfo
+    page: tuple[str, ...] | None = None
+    before: tuple[str, ...] = ()
+    kept: list[_Kept] = field(default_factory=list)
+    looked_ns: int = 0
+    lost_ns: tuple[int, int] | None = None
+
+    def take(self, rows: LogRows, query: LogQuery) -> None:
+        """Take in the newest lines, asked for on behalf of a query.
+
+        What is new and has no time was seen at the query's end; its bookmark counts with the first page.
+        """
+        lines = [line for row in _oldest_first(rows) for line in self._lines(row)]
+        looked_ns, self.looked_ns = self.looked_ns or query.start_ns, query.end_ns
+        if not lines:
+            return  # a log that has not begun, or one that is replaced: the next page will tell
+        digests = tuple(line.digest for line in lines)
+        first, overlap = self._new(lines, digests, query.bookmark)
+        if not overlap and len(rows.rows) >= self.limit:
+            self.lost_ns = looked_ns, query.end_ns
+        self.page = digests
+        self._keep([(lines[place], digests[place]) for place in first], query.end_ns)
+
+    def serve(self, query: LogQuery) -> LogPage:
+        """Answer a query from what is known: a page of lines, oldest first."""
+        wanted = [
+            kept
+            for kept in self.kept
+            if query.start_ns <= kept.line.time_ns <= query.end_ns
+            and query.pod in ("", kept.line.pod)
+            and query.contains in kept.line.text
+        ]
+        shown = wanted[: query.limit]
+        full = len(wanted) >= query.limit
+        lost, self.lost_ns = self.lost_ns, None
+        return LogPage(
+            lines=tuple(kept.line for kept in shown),
+            full=full,
+            lost_ns=lost,
+            bookmark=self._bookmark(shown[-1].line.time_ns if full and shown else None),
+        )
+
+    # --- what is new
+
+    def _new(
+        self, lines: Sequence[_Line], digests: Sequence[str], bookmark: str
+    ) -> tuple[Sequence[int], bool]:
+        """Return the places of new lines, and whether the page reaches back to lines seen before."""
+        everything = range(len(lines))
+        if self.page is None:
+            if not bookmark:
+                return everything, True
+            place = _anchor(digests, bookmark)
+            if place is None or all(line.time_ns for line in lines):  # times tell what is new
+                return everything, place is not None
+            self.before = tuple(digests[: place + 1][-MARKED:])
+            return everything[place + 1 :], True
+        shared = _shared(self.page, digests)
+        left = Counter(self.page[len(self.page) - shared :])
+        new = []
+        for place, digest in enumerate(digests):
+            left[digest] -= 1
+            if left[digest] < 0:
+                new.append(place)
+        return new, shared >= min(LEAST_SHARED, len(self.page))
+
+    def _lines(self, row: LogRow) -> list[_Line]:
+        time_ns = read_time_ns(row.time, self.zone) or 0
+        texts = row.text.replace("\x00", "\ufffd").rstrip("\n").split("\n")
+        return [_Line(text, row.pod or "", time_ns) for text in texts]
+
+    # --- what is kept
+
+    def _keep(self, new: Sequence[tuple[_Line, str]], end_ns: int) -> None:
+        newest = self.kept[-1].line.time_ns if self.kept else 0
+        first = max(newest + STEP_NS, end_ns - (len(new) - 1) * STEP_NS)
+        for place, (line, digest) in enumerate(new):
+            time_ns = line.time_ns or first + place * STEP_NS
+            self.kept.append(_Kept(LogLine(time_ns, line.pod, line.text), digest))
+        self.kept.sort(key=attrgetter("line.time_ns"))
+        oldest = (self.kept[-1].line.time_ns if self.kept else 0) - KEPT_NS
+        begin = next((n for n, kept in enumerate(self.kept) if kept.line.time_ns >= oldest), 0)
+        begin = max(begin, len(self.kept) - MOST_KEPT)
+        self.before = (*self.before, *(kept.digest for kept in self.kept[:begin][-MARKED:]))[-MARKED:]
+        self.kept = self.kept[begin:]
+
+    def _bookmark(self, until_ns: int | None) -> str:
+        """What a later process needs to go on after the line at `until_ns` (None = the last one)."""
+        told = [kept.digest for kept in self.kept if until_ns is None or kept.line.time_ns <= until_ns]
+        return "".join((*self.before, *told[-MARKED:])[-MARKED:])
+
+
+def _oldest_first(rows: LogRows) -> Sequence[LogRow]:
+    """The items in the order they were written; one that says no order is taken to be in it."""
+    return rows.rows[::-1] if rows.newest_first else rows.rows
+
+
+def _shared(before: Sequence[str], now: Sequence[str]) -> int:
+    """Return how many of the last lines of `before` are all in `now`, whatever came between them."""
+    left = Counter(now)
+    for number, digest in enumerate(reversed(before)):
+        if not left[digest]:
+            return number
+        left[digest] -= 1
+    return len(before)
+
+
+def _anchor(digests: Sequence[str], bookmark: str) -> int | None:
+    """Return the place of the last known line in a page; None if it is not there.
+
+    The longest run of the bookmark's last lines decides, the last one if there are several; a very short
+    one may be chance.
+    """
+    marks = [bookmark[n : n + HASH_DIGITS] for n in range(0, len(bookmark), HASH_DIGITS)]
+    best, length = None, 0
+    for place in range(len(digests) - 1, -1, -1):
+        run = 0
+        while run < min(len(marks), place + 1) and digests[place - run] == marks[-1 - run]:
+            run += 1
+        if run > length:
+            best, length = place, run
+    return best if length >= min(LEAST_SHARED, len(marks)) else None
