@@ -34,10 +34,10 @@ from watchdog.engine.looks import renderer
 from watchdog.engine.reloading import Reloader
 from watchdog.notifiers.calls import call_url
 from watchdog.notifiers.registry import build_notifier
-from watchdog.ports import Clock, StateReader, Store
+from watchdog.ports import Clock, Store
 from watchdog.service import Service
 from watchdog.store.memory import MemoryState
-from watchdog.store.reader import SqliteReader
+from watchdog.store.reader import ask
 from watchdog.store.sqlite import SqliteStore
 from watchdog.text.patterns import Re2Engine
 from watchdog.text.templates import compile_template
@@ -104,7 +104,7 @@ async def serve(file: RuleFile, start: Start, state: Path, control: Path) -> Non
         engine=engine,
         reloader=reloader,
         process=process,
-        ask_store=lambda question: questions(lambda: ask_state(state, question)),
+        ask_store=lambda question: questions(lambda: ask(state, question)),
     )
     socket = Control(path=control, answer=answers, clock=clock, redact=file.secrets.redact)
     try:
@@ -112,19 +112,6 @@ async def serve(file: RuleFile, start: Start, state: Path, control: Path) -> Non
     finally:
         questions.close()
         thread.close()
-
-
-def ask_state(state: Path, question: Callable[[StateReader], T]) -> T:
-    """Put a question to a state file, whether or not a daemon writes it.
-
-    Raises:
-        StoreError: it cannot be read.
-    """
-    reader = SqliteReader.open(state)
-    try:
-        return question(reader)
-    finally:
-        reader.close()
 
 
 def build_engine(

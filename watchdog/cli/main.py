@@ -1,7 +1,7 @@
 """The entry point of `watchdog`: finds the verb, imports only that, and turns every end into an exit code.
 
-Exit codes: 0 all is well, 1 the verb found something wrong, 2 the command line is wrong, 70 a bug of ours,
-130 interrupted. No traceback reaches a user unless JOB_WATCHDOG_DEBUG is set.
+Exit codes: 0 all is well, 1 the verb found something wrong, 2 the command line is wrong, 3 the daemon is not
+running, 70 a bug of ours, 130 interrupted. No traceback reaches a user unless JOB_WATCHDOG_DEBUG is set.
 """
 
 import importlib
@@ -25,12 +25,22 @@ class Verb(NamedTuple):
 VERBS = {
     "init": Verb("watchdog.cli.init:init", "Set everything up: from a key to a tested channel."),
     "run": Verb("watchdog.cli.run:run", "Watch until stopped: the daemon."),
+    "status": Verb("watchdog.cli.status:status", "Show how everything stands."),
+    "history": Verb("watchdog.cli.history:history", "List what happened: incidents, open ones first."),
+    "show": Verb("watchdog.cli.show:show", "Show one incident with its evidence."),
+    "explain": Verb("watchdog.cli.explain:explain", "Say why a rule does or does not fire."),
+    "why": Verb("watchdog.cli.why:why", "Show who was told what of an incident, and each answer."),
+    "metrics": Verb("watchdog.cli.metrics:metrics", "List what a task offers, asked now."),
+    "test-notify": Verb("watchdog.cli.samples:samples", "Send a sample message to the channels."),
+    "reload": Verb("watchdog.cli.reload:reload", "Have the daemon load its rule file anew."),
+    "forget": Verb("watchdog.cli.forget:forget", "Forget a pod that will not come back, or a task."),
     "once": Verb("watchdog.cli.once:once", "Ask and judge everything once, as a table."),
     "check": Verb("watchdog.cli.check:check", "Check a rule file: every problem at once."),
     "test": Verb("watchdog.cli.scenarios:scenarios", "Play scenario files in virtual time."),
     "demo": Verb(
         "watchdog.cli.demo:demo", "Watch a training run of the stand-in cloud, without any account."
     ),
+    "completion": Verb("watchdog.cli.completion:completion", "Print what makes a shell complete our words."),
     "schema": Verb("watchdog.cli.schema:schema", "Print the JSON Schema of the rule file, for editors."),
     "version": Verb("watchdog.cli.version:version", "Print the version, for bug reports."),
 }
@@ -128,14 +138,14 @@ def _explain(error: Exception) -> int:
         import traceback
 
         traceback.print_exception(error)
-        return WRONG if isinstance(error, WatchdogError) else BUG
+        return getattr(error, "exit_code", WRONG) if isinstance(error, WatchdogError) else BUG
     if isinstance(error, ConfigError):
         for problem in error.problems:
             _complain(str(problem))
         return WRONG
     if isinstance(error, WatchdogError):
         _complain(str(error))
-        return WRONG
+        return getattr(error, "exit_code", WRONG)
     if isinstance(error, OSError) and error.filename:
         _complain(f"{error.filename}: {error.strerror}")
         return WRONG

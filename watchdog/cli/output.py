@@ -45,22 +45,38 @@ class Output:
         """Return the text in a style, or as it is where no colour is wanted."""
         return f"\x1b[{style.value}m{text}\x1b[0m" if self.colour else text
 
-    def table(self, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Write rows in columns; the last column is cut where the terminal ends."""
+    def table(
+        self, head: Sequence[str], rows: Sequence[Sequence[str]], styles: Mapping[str, Style] | None = None
+    ) -> None:
+        """Write rows in columns; the last column is cut where the terminal ends.
+
+        styles: how a cell with exactly this text stands out.
+        """
         cells = [[safe(cell) for cell in row] for row in rows]
         widths = [max(map(display_width, column)) for column in zip(head, *cells, strict=True)]
         self.line(self.styled(self._columns(head, widths), Style.BOLD))
         for row in cells:
-            self.line(self._columns(row, widths))
+            self.line(self._columns(row, widths, styles or {}))
 
     def json(self, value: object) -> None:
         """Write a value as JSON, for programs."""
         self.line(json.dumps(value, ensure_ascii=False, indent=2))
 
-    def _columns(self, row: Sequence[str], widths: Sequence[int]) -> str:
+    def _columns(
+        self, row: Sequence[str], widths: Sequence[int], styles: Mapping[str, Style] | None = None
+    ) -> str:
         padded = [cell + " " * (width - display_width(cell)) for cell, width in zip(row, widths, strict=True)]
         text = GAP.join(padded).rstrip()
-        return cut(text, self.width) if self.terminal else text
+        text = cut(text, self.width) if self.terminal else text
+        if not styles or not self.colour:
+            return text
+        # From the end, so that places further to the left stay where they are.
+        for number in range(len(row) - 1, -1, -1):
+            place = sum(map(len, padded[:number])) + len(GAP) * number
+            if row[number] in styles and place + len(row[number]) <= len(text):
+                end = place + len(row[number])
+                text = text[:place] + self.styled(row[number], styles[row[number]]) + text[end:]
+        return text
 
 
 def output_for(stream: TextIO, environ: Mapping[str, str] = os.environ) -> Output:

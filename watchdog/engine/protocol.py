@@ -153,7 +153,10 @@ def write_request(request: AnyRequest) -> bytes:
 
 def write_result(view: object) -> bytes:
     """Return a view as one line, as an answer."""
-    result = msgspec.Raw(msgspec.json.encode(view, enc_hook=_plain))
+    try:
+        result = msgspec.Raw(msgspec.json.encode(view, enc_hook=_plain))
+    except UnicodeEncodeError:  # a log line or an answer from outside with half a surrogate pair in it
+        result = msgspec.Raw(msgspec.json.encode(_whole(msgspec.to_builtins(view, enc_hook=_plain))))
     line = msgspec.json.encode(Answer(ok=True, result=result)) + b"\n"
     if len(line) > MAX_ANSWER:
         return write_refusal(Refusal(ErrorCode.TOO_LARGE, f"the answer has {len(line)} bytes: ask for less"))

@@ -1,7 +1,6 @@
-"""What the state file tells: history, one incident, what became of its messages, and the last known status.
+"""What the state file tells: history, one incident, and what became of its messages.
 
-Functions of a `StateReader`. The running daemon adds what it knows better (`Context`); without one,
-everything is as it was stored, and says so. Changes nothing.
+Functions of a `StateReader`. The running daemon adds what it knows better (`Context`). Changes nothing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +19,6 @@ from watchdog.core.tasks import TaskState
 from watchdog.core.wording.voice import Voice
 from watchdog.engine.protocol import MAX_ROWS, ErrorCode, Refusal
 from watchdog.engine.showing import (
-    alert_view,
     beyond_task,
     delivery_view,
     evidence_view,
@@ -30,23 +28,18 @@ from watchdog.engine.showing import (
     speaker,
     task_name,
     task_view,
-    worst_first,
 )
 from watchdog.engine.views import (
     CapabilityView,
     ChangeView,
-    ChannelView,
     ChannelWhyView,
     HistoryView,
-    IncidentView,
     OutboxView,
     ShowView,
-    SourceView,
-    StatusView,
     TaskView,
     WhyView,
 )
-from watchdog.ports import StateReader, Stored
+from watchdog.ports import StateReader
 
 SEARCHED = 5000  # incidents looked through for a history
 NAMED = 6  # ids named when a beginning fits several
@@ -82,16 +75,6 @@ class Context:
         if state is None:
             return None
         return task_view(state, [alert for alert in self.alerts if alert.labels.get(TASK) == key])
-
-
-def stored_context(stored: Stored, timezone: str = "UTC") -> Context:
-    """Return the context of a daemon that is not running."""
-    return Context(
-        at=None if stored.moment is None else stored.moment.at,
-        timezone=timezone,
-        tasks={state.task.key: state for state in stored.tasks},
-        alerts=stored.alerts,
-    )
 
 
 def find(reader: StateReader, context: Context, beginning: str) -> Incident:
@@ -240,34 +223,6 @@ def meant(incident: Incident, channel: str, specs: Mapping[str, ChannelSpec]) ->
     return "for it"
 
 
-def stored_status(reader: StateReader, timezone: str = "UTC") -> StatusView:
-    """Return how everything stood when the daemon last stored it."""
-    stored = reader.load()
-    context = stored_context(stored, timezone)
-    incidents = [incident for incident in stored.incidents if incident.open]
-    alerts = worst_first(stored.alerts)
-    by_task: dict[str, list[Alert]] = {}
-    for alert in alerts:
-        by_task.setdefault(alert.labels.get(TASK, ""), []).append(alert)
-    tasks = [task_view(state, by_task.get(state.task.key, ())) for state in stored.tasks]
-    voice = context.voice
-    shown: list[IncidentView] = [incident_view(incident, voice) for incident in incidents]
-    return StatusView(
-        live=False,
-        at=context.at,
-        timezone=timezone,
-        daemon=None,
-        tasks=tuple(tasks[:MAX_ROWS]),
-        rules=(),
-        alerts=tuple(alert_view(alert, None) for alert in alerts[:MAX_ROWS]),
-        incidents=tuple(shown[:MAX_ROWS]),
-        sources=tuple(_stored_sources(stored)),
-        channels=tuple(_stored_channels(stored)),
-        outbox=outbox_view(stored.outbox, None, len(reader.undelivered(limit=MAX_ROWS))),
-        more=left_out(tasks=tasks, alerts=alerts, incidents=shown),
-    )
-
-
 def outbox_view(rows: Sequence[Delivery], watched: timedelta | None, given_up: int) -> OutboxView:
     """Return what is to be told. watched: now; None = as of the newest row."""
     flying = sum(row.state is DeliveryState.INFLIGHT for row in rows)
@@ -286,23 +241,6 @@ def left_out(**lists: Sequence[object]) -> dict[str, int]:
     return {name: len(rows) - MAX_ROWS for name, rows in lists.items() if len(rows) > MAX_ROWS}
 
 
-def _stored_sources(stored: Stored) -> Iterable[SourceView]:
-    """The sources of which something was stored: those that could not be read, and those of tasks."""
-    names = dict.fromkeys((*(s.task.source for s in stored.tasks), *(p.key.source for p in stored.probes)))
-    for name in names:
-        blind = [probe for probe in stored.probes if probe.key.source == name and probe.blind]
-        found = dict.fromkeys(probe.key.capability for probe in blind)
-        yield SourceView(
-            name=name,
-            kind="",
-            poll_s=None,
-            capabilities=tuple(
-                capability_view(capability, [p for p in blind if p.key.capability == capability], "failing")
-                for capability in found
-            ),
-        )
-
-
 def capability_view(capability: str, states: Sequence[ProbeState], standing: str) -> CapabilityView:
     """Return one capability over all that was asked of it; the failure that has lasted longest is named."""
     failing = [state for state in states if state.failures or state.blind]
@@ -319,23 +257,3 @@ def capability_view(capability: str, states: Sequence[ProbeState], standing: str
         since=None if worst is None else worst.since,
         last_good=max((state.last_good for state in states if state.last_good), default=None),
     )
-
-
-def _stored_channels(stored: Stored) -> Iterable[ChannelView]:
-    waiting = stored.outbox
-    names = dict.fromkeys((*(e.channel for e in stored.ledger), *(r.notification.channel for r in waiting)))
-    for name in names:
-        own = [row for row in waiting if row.notification.channel == name]
-        told = [entry for entry in stored.ledger if entry.channel == name]
-        newest = max(told, key=lambda entry: entry.told_at, default=None)
-        yield ChannelView(
-            name=name,
-            service="",
-            min_severity="",
-            state="unknown",
-            failures=max((row.attempts for row in own), default=0),
-            rests_s=0.0,
-            waiting=len(own),
-            newest_at=None if newest is None else newest.told_at,
-            newest_answer="" if newest is None else newest.answer,
-        )

@@ -12,7 +12,7 @@ from typing import Self, TypeVar
 from watchdog.core.alerts import Incident, Transition
 from watchdog.core.notifications import Delivery, LedgerEntry
 from watchdog.errors import StoreError
-from watchdog.ports import AttemptRecord, Stored
+from watchdog.ports import AttemptRecord, StateReader, Stored
 from watchdog.store import queries, schema
 from watchdog.store.database import BUSY_TIMEOUT, Database, connect_file
 
@@ -97,6 +97,19 @@ class SqliteReader:
     def _ask(self, question: Callable[[sqlite3.Connection], T]) -> T:
         with self._database.snapshot() as connection:
             return question(connection)
+
+
+def ask(path: Path, question: Callable[[StateReader], T]) -> T:
+    """Put a question to a state file, whether or not a daemon writes it.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    reader = SqliteReader.open(path)
+    try:
+        return question(reader)
+    finally:
+        reader.close()
 
 
 def _connect(path: Path, busy: timedelta) -> sqlite3.Connection:
