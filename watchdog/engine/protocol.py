@@ -177,6 +177,17 @@ def read_answer(line: bytes) -> Answer:
     return _ANSWER.decode(line)
 
 
+def _whole(value: object) -> object:
+    """Return plain values without halves of surrogate pairs."""
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, dict):
+        return {_whole(name): _whole(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_whole(one) for one in value]
+    return value
+
+
 def _plain(value: object) -> object:
     if isinstance(value, Labels):
         return dict(value)
