@@ -1,5 +1,6 @@
 import asyncio
 import io
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -130,3 +131,13 @@ def outside(serving: Outside) -> Outside:
     for task in serving.cloud.tasks.values():
         task.listed = True
     return serving
+
+
+@pytest.fixture
+def root_logger() -> Iterator[None]:
+    """The root logger as it was, after a verb that configures it."""
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = before
+    root.setLevel(level)

@@ -1,8 +1,7 @@
 """`watchdog init` where nobody can be asked: everything from options and the environment."""
 
-import logging
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,7 @@ TASK = "1234567890"
 URL = "json://localhost/a-secret-room"
 
 
-@pytest.fixture(autouse=True)
-def root_logger() -> Iterator[None]:
-    root = logging.getLogger()
-    before, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = before
-    root.setLevel(level)
+pytestmark = pytest.mark.usefixtures("root_logger")
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from watchdog.cli.defaults import DEFAULT_FILE
-from watchdog.cli.output import Output, standard_error, standard_output
+from watchdog.cli.output import Output, Style, standard_error, standard_output
 
 if TYPE_CHECKING:
+    from watchdog.core.rules import Rule
     from watchdog.engine.engine import Engine
     from watchdog.engine.once import Judgement
 
@@ -54,6 +56,8 @@ def once(
         output.json({"rules": [_value(one) for one in judgements], "blind": _blind(engine)})
     else:
         _show(judgements, _blind(engine), output)
+        for line in _left_out(loaded.ruleset.rules, judgements):
+            output.line(output.styled(line, Style.DIM))
     return _code(judgements, _blind(engine))
 
 
@@ -83,6 +87,20 @@ def _show(judgements: "list[Judgement]", blind: list[str], output: Output) -> No
     output.table(("RULE", "TASK", "ALERT", "NOW", "WHY"), rows)
     for line in blind:
         output.line(f"cannot see: {line}")
+
+
+def _left_out(rules: "Sequence[Rule]", judgements: "list[Judgement]") -> Iterator[str]:
+    """Say which rules have no row, and why, so that nobody takes them for lost."""
+    judged = {one.rule.name for one in judgements}
+    waiting = [rule.name for rule in rules if not rule.is_event and rule.name not in judged]
+    events = [rule.name for rule in rules if rule.is_event]
+    if waiting:
+        yield (
+            f"nothing to judge now: {', '.join(waiting)} (no task in the right status, within after_start, "
+            "or too few members)"
+        )
+    if events:
+        yield f"events, told when they happen: {', '.join(events)}"
 
 
 def _alert(own: "list[Judgement]") -> str:
