@@ -297,15 +297,18 @@ def _required(matches: Sequence[LogMatch]) -> Literals:
 def _jumped(interruption: Interruption) -> Notice:
     forward = interruption.shift > timedelta()
     by = ("+" if forward else "-") + format_duration(abs(_whole_seconds(interruption.shift)))
+    params = {
+        "by": by,
+        "from": interruption.begin.isoformat(),
+        "to": interruption.end.isoformat(),
+        "reason": "the clock was set, or the machine was suspended",
+    }
+    if forward:
+        params["gap"] = format_duration(_whole_seconds(interruption.shift))
     return Notice(
         kind=NoticeKind.CLOCK_JUMPED,
         subject="clock",
-        params={
-            "by": by,
-            "from": interruption.begin.isoformat(),
-            "to": interruption.end.isoformat(),
-            "reason": "the clock was set, or the machine was suspended",
-        },
+        params=params,
         lasting=False,
     )
 

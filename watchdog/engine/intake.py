@@ -23,11 +23,13 @@ from watchdog.core.moments import Tick
 from watchdog.core.resolving import outlived, resolve
 from watchdog.core.tasks import Status, StatusChange, Task, TaskObservation, TaskState
 from watchdog.core.tracking import Diagnosis, diagnose, list_shrank, missed_in_list, observe_task
+from watchdog.core.view import FRESH_STEPS
 from watchdog.engine.inbox import Inbox, LinesArrived, PointsArrived
 from watchdog.engine.rollcall import AHEAD, FRESH, FRESH_POLLS, RollCall
 from watchdog.engine.world import World
 
 FLOWING = timedelta(minutes=5)
+LOG = "log"  # what remarks about lines are about
 
 
 class Untrue(NamedTuple):
@@ -72,6 +74,7 @@ class Intake:
         self._resolve(tick, found)
         untrue = self._points(inbox.points, tick)
         found.remarks += [(p.task, p.metric, remark) for p in inbox.points for remark in p.answer.remarks]
+        found.remarks += [(lines.task, LOG, remark) for lines in inbox.lines for remark in lines.remarks]
         self._lines(inbox.lines, tick, found)
         world.health = observe_all(world.health, self._probes(inbox.probes, untrue))
         self._members(tick, found)
@@ -207,17 +210,21 @@ class Intake:
                 world.answered(points.task.key, points.metric)
                 batches.setdefault((points.task.source, points.metric), []).append(points)
         untrue: dict[tuple[str, str], Untrue] = {}
+        steps = world.steps
         for (source, metric), batch in batches.items():
             series = [one for points in batch for one in points.answer.series]
             at_ns = to_ns(max(points.at for points in batch))
             tasks = {points.task.key for points in batch}
-            world.series.intake(source, metric, series, at_ns, tasks=tasks)
+            fresh = max(FRESH, FRESH_POLLS * world.poll(source))
+            fresh = max(fresh, FRESH_STEPS * steps.get((source, metric), timedelta()))
+            cut = {points.task.key for points in batch if not points.answer.complete}
+            world.series.intake(source, metric, series, at_ns, tasks=tasks, cut=cut)
             for key in tasks:
-                if why := self._untrue(world.states[key], metric, tick):
+                if why := self._untrue(world.states[key], metric, tick, fresh):
                     untrue[key, metric] = why
         return untrue
 
-    def _untrue(self, state: TaskState, metric: str, tick: Tick) -> Untrue | None:
+    def _untrue(self, state: TaskState, metric: str, tick: Tick, fresh: timedelta) -> Untrue | None:
         """Why the newest point of a running task cannot be a true picture of now; None if it can."""
         source = state.task.source
         table = self.world.series.table(source, metric)
@@ -231,7 +238,7 @@ class Intake:
             )
             return Untrue(Failure.CLOCK_SKEW, said)
         age_ns = to_ns(tick.at) - newest
-        if age_ns > duration_ns(max(FRESH, FRESH_POLLS * self.world.poll(source))):
+        if age_ns > duration_ns(fresh):
             said = f"{metric}: {format_duration(_rounded(age_ns))} old ({from_ns(newest):%H:%M:%SZ})"
             return Untrue(Failure.STALE, said)
         return None
@@ -285,6 +292,7 @@ class Intake:
             self.world.streams[lines.state.key] = lines.state
             found.streams[lines.state.key] = lines.state
             if lines.standing:
+                self.world.remember(logged(lines.task.key))
                 found.standing.append(lines)
             if lines.lines:
                 found.lines.append((lines.task, lines.state.key, lines.lines))
@@ -303,6 +311,11 @@ class Intake:
         if not step.empty:
             self.world.book = apply(self.world.book, step)
             found.steps.append(step)
+
+
+def logged(task: str) -> str:
+    """The fact that a task's log was not empty when it was first read."""
+    return f"logged/{task}"
 
 
 def _log_notices(lines: LinesArrived) -> Iterable[Notice]:

@@ -4,25 +4,35 @@ Blind sources, rules that cannot be judged, tasks that never log, suspect values
 Owns how long such a thing must last before it is worth a message; the text is `core.wording`.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from watchdog.core.alerts import Notice, NoticeKind
 from watchdog.core.blindness import blind_notices
-from watchdog.core.conditions.kinds import Capability, LogCount, Share, Threshold
+from watchdog.core.conditions.kinds import Capability, Peers, Share, Threshold
 from watchdog.core.durations import format_duration
 from watchdog.core.health import ProbeKey, Standing
 from watchdog.core.labels import TASK
 from watchdog.core.moments import Tick
+from watchdog.core.notices import notice_rule
 from watchdog.core.outcomes import Evaluation, Outcome
-from watchdog.core.rules import Rule
-from watchdog.engine.intake import Arrivals
+from watchdog.core.rules import OnNoData, Rule, Severity
+from watchdog.core.tasks import Task
+from watchdog.engine.intake import Arrivals, logged
 from watchdog.engine.world import World
 
 NEVER_A_LINE = timedelta(minutes=30)  # watched, in a running task with a healthy log query
 THIN_POLLS = 3
 THIN_LEAST = timedelta(minutes=10)
+SUSPECT = "suspect"  # how remarks about odd values begin
+VERDICTS = frozenset({Outcome.TRUE, Outcome.FALSE, Outcome.BETWEEN})
+
+
+def _kind(remark: str) -> str:
+    """What two remarks must share to be told once: what stands before the colon, whatever its numbers."""
+    return re.sub(r"[0-9.]+", "#", remark.partition(":")[0])[:80]
 
 
 @dataclass(slots=True)
@@ -30,7 +40,7 @@ class SelfWatch:
     """Counts, over slots, what is not as it should be."""
 
     world: World
-    _thin: dict[tuple[str, str], timedelta] = field(default_factory=dict)  # (rule, task) → watched THIN
+    _unjudged: dict[tuple[str, str], timedelta] = field(default_factory=dict)  # (rule, task) → watched
     _lineless: dict[str, timedelta] = field(default_factory=dict)  # task → watched without a line
 
     def notices(
@@ -41,76 +51,75 @@ class SelfWatch:
         yield from blind_notices(self.world.health, tasks)
         yield from self._suspects(arrivals)
         if not tick.settling:
-            yield from self._thin_rules(evaluations, tick)
+            yield from self._unjudged_rules(evaluations, tick)
             yield from self._never_logged(tick)
 
     def _suspects(self, arrivals: Arrivals) -> Iterable[Notice]:
-        """Suspect values are told once per task and metric, for ever."""
+        """Suspect values are told once per task and metric, other remarks once per task and kind, for ever."""
         for task, metric, remark in arrivals.remarks:
-            fact = f"suspect/{task.key}/{metric}"
+            suspect = remark.startswith(SUSPECT)
+            subject = f"{task.key}/{metric if suspect else _kind(remark)}"
+            fact = f"suspect/{subject}"
             if fact in self.world.memory:
                 continue
             self.world.remember(fact, remark)
             yield Notice(
-                kind=NoticeKind.SUSPECT_VALUES,
-                subject=f"{task.key}/{metric}",
+                kind=NoticeKind.SUSPECT_VALUES if suspect else NoticeKind.SOURCE_REMARK,
+                subject=subject,
                 labels=task.identity,
-                params={"task": task.name, "metric": metric, "remark": remark},
+                params={"source": task.source, "task": task.name, "metric": metric, "remark": remark},
+                severity=Severity.WARNING if suspect else Severity.INFO,
                 lasting=False,
             )
 
-    def _thin_rules(self, evaluations: Mapping[str, Evaluation], tick: Tick) -> Iterable[Notice]:
-        """A rule that stays THIN although its window has passed is a fault of the rule."""
+    def _unjudged_rules(self, evaluations: Mapping[str, Evaluation], tick: Tick) -> Iterable[Notice]:
+        """A rule without a verdict although its window has passed is a fault of the rule, told once."""
         rules = {rule.name: rule for rule in self.world.ruleset.rules}
-        thin: dict[tuple[str, str], timedelta] = {}
+        waiting: dict[tuple[str, str], timedelta] = {}
         for name, evaluation in evaluations.items():
-            window = _window(rules[name])
-            if window is None:
-                continue
-            for task in _all_thin(evaluation):
-                held = self._thin.get((name, task), timedelta()) + tick.elapsed
-                thin[name, task] = held
+            rule, faults = rules[name], _faults(rules[name])
+            for task, outcomes in _by_task(evaluation).items() if faults else ():
                 state = self.world.states.get(task)
                 if state is None:
                     continue
-                limit = window + THIN_POLLS * self.world.poll(state.task.source)
-                if held > max(limit, THIN_LEAST):
-                    yield self._thin_notice(rules[name], task, window, active=True)
-        for name, task in self._thin.keys() - thin.keys():
-            if name in rules and task in self.world.states:
-                yield self._thin_notice(rules[name], task, timedelta(), active=False)
-        self._thin = thin
+                held = self._unjudged.get((name, task), timedelta())
+                if outcomes <= faults:
+                    held = waiting[name, task] = held + tick.elapsed
+                    limit = _window(rule) + THIN_POLLS * self.world.poll(state.task.source)
+                    if held > max(limit, THIN_LEAST):
+                        yield _unjudged(rule, state.task, thin=Outcome.THIN in outcomes)
+                elif outcomes & VERDICTS:
+                    if self._open(NoticeKind.RULE_THIN, f"{name}/{task}"):
+                        yield _judged(rule, state.task)
+                elif held:  # blind: neither better nor worse
+                    waiting[name, task] = held
+        self._unjudged = waiting
 
     def uncovered(self, evaluations: Mapping[str, Evaluation]) -> Iterable[tuple[str, str]]:
         """The rules and tasks' names of which every labelset is THIN right now."""
         rules = {rule.name: rule for rule in self.world.ruleset.rules}
         for name, evaluation in evaluations.items():
-            if _window(rules[name]) is not None:
-                for task in sorted(_all_thin(evaluation)):
-                    if task in self.world.states:
-                        yield name, self.world.states[task].task.name
+            for task, outcomes in sorted(_by_task(evaluation).items()):
+                if outcomes == {Outcome.THIN} <= _faults(rules[name]) and task in self.world.states:
+                    yield name, self.world.states[task].task.name
 
-    def _thin_notice(self, rule: Rule, task: str, window: timedelta, *, active: bool) -> Notice:
-        state = self.world.states[task]
-        params = {"rule": rule.name, "task": state.task.name}
-        if active:
-            params["window"] = format_duration(window)
-        return Notice(
-            kind=NoticeKind.RULE_THIN,
-            subject=f"{rule.name}/{task}",
-            labels=state.task.identity,
-            params=params,
-            active=active,
-        )
+    def _open(self, kind: NoticeKind, subject: str) -> bool:
+        """Whether this was said, by this process or an earlier one, and is not over yet."""
+        return (notice_rule(kind), subject) in self.world.book.open
 
     def _never_logged(self, tick: Tick) -> Iterable[Notice]:
         """A healthy log query without one line of a running task is probably asked in the wrong place."""
         for key, state in self.world.states.items():
-            streams = [stream for stream in self.world.streams.values() if stream.key.task == key]
+            streams = [
+                stream
+                for stream in self.world.streams.values()
+                if stream.key.task == key and not stream.key.prefilter
+            ]
             probe = ProbeKey(source=state.task.source, capability=Capability.LOGS, task=key)
             healthy = bool(streams) and self.world.standing(probe) is Standing.GOOD
-            if any(stream.lines for stream in streams) or f"logged/{key}" in self.world.memory:
-                if self._lineless.pop(key, None) is not None:
+            if any(stream.lines for stream in streams) or logged(key) in self.world.memory:
+                self._lineless.pop(key, None)
+                if self._open(NoticeKind.NO_LOG_LINE, key):
                     yield self._lineless_notice(key, active=False)
                 continue
             if healthy and state.status.counts_as_running:
@@ -129,20 +138,50 @@ class SelfWatch:
         )
 
 
-def _window(rule: Rule) -> timedelta | None:
-    """The window a rule needs covered; None for rules that are never THIN for long."""
+def _faults(rule: Rule) -> frozenset[Outcome]:
+    """What all labelsets of a task must not be for long; empty for rules that need no data."""
     condition = rule.condition
-    if isinstance(condition, LogCount):
-        return None
-    if isinstance(condition, Share):
-        return condition.window
-    return condition.window if isinstance(condition, Threshold) else None
+    if not isinstance(condition, Threshold | Share | Peers):
+        return frozenset()
+    faults = {Outcome.NODATA} if rule.on_no_data is OnNoData.HOLD else set()
+    if not isinstance(condition, Peers) and condition.window is not None:
+        faults.add(Outcome.THIN)
+    return frozenset(faults)
 
 
-def _all_thin(evaluation: Evaluation) -> set[str]:
-    """The tasks of which every labelset is THIN."""
-    thin: dict[str, bool] = {}
-    for labels, outcome in zip(evaluation.labels, evaluation.outcome[:, 0], strict=True):
-        task = labels.get(TASK, "")
-        thin[task] = thin.get(task, True) and outcome == Outcome.THIN
-    return {task for task, all_thin in thin.items() if all_thin}
+def _window(rule: Rule) -> timedelta:
+    condition = rule.condition
+    window = condition.window if isinstance(condition, Threshold | Share | Peers) else None
+    return window or timedelta()
+
+
+def _by_task(evaluation: Evaluation) -> Mapping[str, frozenset[Outcome]]:
+    """The outcomes of each task's labelsets, by task key."""
+    found: dict[str, set[Outcome]] = {}
+    for labels, code in zip(evaluation.labels, evaluation.outcome[:, 0].tolist(), strict=True):
+        found.setdefault(labels.get(TASK, ""), set()).add(Outcome(code))
+    return {task: frozenset(outcomes) for task, outcomes in found.items()}
+
+
+def _unjudged(rule: Rule, task: Task, *, thin: bool) -> Notice:
+    """Say that a rule has no verdict: its window is never covered, or there is no data at all."""
+    window = _window(rule)
+    condition = rule.condition
+    params = {"rule": rule.name, "task": task.name}
+    if thin:
+        params |= {"lacking": "too few points cover its window", "window": format_duration(window)}
+    elif isinstance(condition, Threshold | Share | Peers):
+        params |= {"lacking": f"it has no point of {condition.metric}", "metric": condition.metric}
+    return Notice(
+        kind=NoticeKind.RULE_THIN, subject=f"{rule.name}/{task.key}", labels=task.identity, params=params
+    )
+
+
+def _judged(rule: Rule, task: Task) -> Notice:
+    return Notice(
+        kind=NoticeKind.RULE_THIN,
+        subject=f"{rule.name}/{task.key}",
+        labels=task.identity,
+        params={"rule": rule.name, "task": task.name},
+        active=False,
+    )

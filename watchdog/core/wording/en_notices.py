@@ -47,6 +47,7 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
         body=(
             "This machine's clock went from {from} to {to}.",
             "Nothing fires or closes because of the jump.",
+            "If it was asleep, nothing was evaluated for {gap}: what began and ended then may be unseen.",
         ),
     ),
     NoticeKind.CHANNEL_BROKEN: NoticeText(
@@ -115,9 +116,10 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
     NoticeKind.RULE_THIN: NoticeText(
         title=("rule {rule} cannot be judged on {task}", "rule {rule} cannot be judged: {subject}"),
         body=(
-            "The source answers, but too few points cover its window.",
-            "The window is {window}; a point comes every {step}.",
-            "A longer window or a lower `coverage` helps; `watchdog check --probe` shows what there is.",
+            "The source answers, but {lacking}.",
+            "A window longer than {window}, or a lower `coverage`, helps.",
+            "Perhaps {metric} is misspelt, or this task does not give it.",
+            "`watchdog check --probe` shows what there is.",
         ),
         over_title=(
             "rule {rule} can be judged on {task} again",
@@ -142,6 +144,10 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
             "values are plausible again: {subject}",
         ),
         over_body=("They were not from {since} to {until} ({duration}).",),
+    ),
+    NoticeKind.SOURCE_REMARK: NoticeText(
+        title=("{source} remarks on {metric} of {task}", "a remark of a source: {subject}"),
+        body=("It says: {remark}",),
     ),
     NoticeKind.UNKNOWN_STATUS: NoticeText(
         title=("does not know the status “{status}” of {task}", "does not know a status: {subject}"),

@@ -39,7 +39,11 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
     ),
     NoticeKind.CLOCK_JUMPED: NoticeText(
         title=("系统时钟跳变了 {by}", "系统时钟发生跳变"),
-        body=("本机时钟从 {from} 变为 {to}。", "不会因此触发或结束任何告警。"),
+        body=(
+            "本机时钟从 {from} 变为 {to}。",
+            "不会因此触发或结束任何告警。",
+            "如果本机在此期间休眠，则有 {gap} 未作任何检查，期间发生又结束的情况可能未被发现。",
+        ),
     ),
     NoticeKind.CHANNEL_BROKEN: NoticeText(
         title=("通知渠道 {channel} 无法送达", "通知渠道 {subject} 无法送达"),
@@ -103,9 +107,10 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
     NoticeKind.RULE_THIN: NoticeText(
         title=("规则 {rule} 在 {task} 上无法判断", "规则 {rule} 无法判断：{subject}"),
         body=(
-            "数据源有应答，但数据点不足以覆盖规则的时间窗口。",
-            "窗口为 {window}，每 {step} 才有一个数据点。",
-            "可以加长窗口或降低 `coverage`；`watchdog check --probe` 会显示实际数据情况。",
+            "数据源有应答，但{lacking}。",
+            "可以把窗口加长到 {window} 以上，或降低 `coverage`。",
+            "可能是 {metric} 拼写有误，或该任务不提供此指标。",
+            "`watchdog check --probe` 会显示实际数据情况。",
         ),
         over_title=("规则 {rule} 在 {task} 上已可判断", "规则 {rule} 已可判断：{subject}"),
         over_body=("{since} 至 {until}（{duration}）期间无法判断。",),
@@ -121,6 +126,10 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
         body=("数据源情况：{remark}", "数值按原样使用，未做换算。"),
         over_title=("{task} 的 {metric} 数值已正常", "数值已正常：{subject}"),
         over_body=("{since} 至 {until}（{duration}）期间数值可疑。",),
+    ),
+    NoticeKind.SOURCE_REMARK: NoticeText(
+        title=("{source} 对 {task} 的 {metric} 有提示", "数据源提示：{subject}"),
+        body=("提示内容：{remark}",),
     ),
     NoticeKind.UNKNOWN_STATUS: NoticeText(
         title=("无法识别 {task} 的状态“{status}”", "无法识别任务状态：{subject}"),
