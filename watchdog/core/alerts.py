@@ -81,6 +81,7 @@ class NoticeKind(StrEnum):
     RULE_THIN = "rule cannot be judged"
     RULE_SLOW = "rule slower than its interval"
     SUSPECT_VALUES = "suspect values"
+    SOURCE_REMARK = "remark of a source"
     UNKNOWN_STATUS = "unknown status word"
     SET_RETIRED = "old pods retired"
     RULES_REJECTED = "rule file rejected"
