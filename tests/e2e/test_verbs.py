@@ -37,11 +37,12 @@ def test_once_tells_what_is_so_as_a_table_as_json_and_by_its_exit_code(stage: An
 
     well = stage.run("once", rules)
     assert (well.code, well.err) == (0, "")
-    head, *rows = well.out.splitlines()
-    assert head.split() == ["ALERT", "NOW", "RULE", "TASK", "WHY"]
+    head, *rows, events = well.out.splitlines()
+    assert head.split() == ["RULE", "TASK", "ALERT", "NOW", "WHY"]
+    assert events == "events, told when they happen: errors"
     assert [row.split()[:4] for row in rows] == [
-        ["gpu-low", "calm-run", "FALSE", "-"],
-        ["vram-full", "calm-run", "FALSE", "-"],
+        ["gpu-low", "calm-run", "-", "FALSE"],
+        ["vram-full", "calm-run", "-", "FALSE"],
     ]
 
     cloud.gpu(0.02)
