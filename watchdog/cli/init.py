@@ -53,9 +53,10 @@ def init(  # noqa: PLR0913 - each is an option of the command line
     option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the source; no secret.")
     ] = None,
-    task: Annotated[list[str] | None, typer.Option(help="Watch this task, by its id.")] = None,
+    task: Annotated[list[str] | None, typer.Option(metavar="ID", help="Watch this task, by its id.")] = None,
     name: Annotated[
-        list[str] | None, typer.Option(help="Watch every task whose name fits, such as 'pretrain-*'.")
+        list[str] | None,
+        typer.Option(metavar="GLOB", help="Watch every task whose name fits, such as 'pretrain-*'."),
     ] = None,
     channel: Annotated[
         str,
@@ -370,6 +371,7 @@ class _Wizard:
         steps = (
             (f"{command} once{argument}", "what would fire right now"),
             (f"{command} run{argument}", "watch until stopped"),
+            (f"{command} status", "meanwhile, elsewhere: how everything stands"),
             (f"{command} check{argument} --probe", "after an edit: is all well, in the file and outside?"),
         )
         width = max(len(step) for step, _ in steps)
