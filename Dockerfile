@@ -32,6 +32,6 @@ USER 10001:10001
 WORKDIR /var/lib/job-watchdog
 VOLUME /var/lib/job-watchdog
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=60s --timeout=10s --start-period=60s --retries=3 CMD ["watchdog", "status", "--quiet"]
+HEALTHCHECK --interval=60s --timeout=15s --start-period=60s --retries=3 CMD ["watchdog", "status", "--quiet"]
 ENTRYPOINT ["watchdog"]
 CMD ["run"]

@@ -257,6 +257,14 @@ def test_its_log_has_priorities_and_no_secret(service: Machine) -> None:
     assert "<6>" not in service.journal()
 
 
+def test_people_of_its_group_may_ask_it_and_nobody_else(service: Machine) -> None:
+    for name, groups in (("alice", f"-G {UNIT}"), ("bob", "")):
+        service.sh(f"id {name} 2>/dev/null || useradd {groups} {name}")
+    ask = f"{HOME}/bin/watchdog status --quiet 2>&1; echo code $?"
+    until(lambda: service.sh(f"cd /; runuser -u alice -- sh -c '{ask}'") == "code 0\n", "a healthy answer")
+    assert "permission denied" in service.sh(f"cd /; runuser -u bob -- sh -c '{ask}'")
+
+
 def test_a_stalled_process_is_killed_started_anew_and_remembers(service: Machine) -> None:
     until(lambda: told(service), "a message")
     before, first = service.show("MainPID"), told(service)

@@ -81,15 +81,21 @@ def test_pages_and_heartbeat_say_the_same_while_the_cloud_fails_and_recovers(
     reason = json.loads(page(port, "/healthz")[1])["reasons"][0]
     assert reason.startswith("no source gives a usable answer")
     assert dict(calls(receiver))["/fail"].startswith("no source gives a usable answer")
+    asked = stage.run("status", "--quiet", "--state", stage.state.path)
+    assert (asked.code, asked.out.splitlines()[0]) == (1, reason)
     told = len(calls(receiver))
 
     cloud.heal()
     wait_until(lambda: healthy(port), "a healthy daemon again", alive=daemon)
     wait_until(lambda: "" in [word for word, _ in calls(receiver)[told:]], "a useful cycle", alive=daemon)
+    asked = stage.run("status", "--quiet", "--state", stage.state.path)
+    assert (asked.code, asked.out, asked.err) == (0, "", "")
     assert "secret-key" not in daemon.err
     daemon.signal(signal.SIGTERM)
     assert daemon.wait() == 0
     assert page(port, "/healthz") == (0, "")
+    asked = stage.run("status", "--quiet", "--state", stage.state.path)
+    assert (asked.code, asked.out) == (3, "")
 
 
 def test_metrics_show_the_series_and_the_deliveries(stage: Any, port: int, wait_until: Wait) -> None:

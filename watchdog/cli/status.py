@@ -1,13 +1,15 @@
 """`watchdog status`: how everything stands, from the running daemon or from what it stored."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from watchdog.cli.client import NOT_RUNNING, AsJson, Daemon, StateOption
 from watchdog.cli.output import Style, standard_output
 from watchdog.cli.telling import DASH, Teller, joined, print_json
 
 if TYPE_CHECKING:
-    from watchdog.engine.views import DaemonView, SourceView, StatusView
+    from watchdog.engine.views import AlertView, DaemonView, SourceView, StatusView
 
 _STYLES = {
     "firing": Style.RED,
@@ -23,12 +25,21 @@ _STYLES = {
 }
 
 
-def status(as_json: AsJson = False, state: StateOption = None) -> int:
+def status(
+    as_json: AsJson = False,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet", "-q", help="Say only why it is not healthy; the exit code tells whether it is."
+        ),
+    ] = False,
+    state: StateOption = None,
+) -> int:
     """Show how everything stands: tasks, rules, alerts, sources, channels and what waits to be told.
 
     If the daemon is not running, what it stored last is shown, marked as such.
 
-    Exit code 0: it runs. 3: it does not. 1: it cannot be asked.
+    Exit code 0: it runs (with --quiet: and is healthy). 3: it does not. 1: it cannot be asked (or is not).
 
     Example: watchdog status --json | jq '.alerts[] | select(.phase == "firing")'
     """
@@ -38,6 +49,8 @@ def status(as_json: AsJson = False, state: StateOption = None) -> int:
     from watchdog.engine.views import StatusView
 
     daemon = Daemon.of(read_settings().settings, state=state)
+    if quiet:
+        return _health(daemon.ask(protocol.Status(), StatusView))
     view, remark = look(daemon, protocol.Status(), StatusView, stored.stored_status)
     output = standard_output()
     if as_json:
@@ -45,6 +58,16 @@ def status(as_json: AsJson = False, state: StateOption = None) -> int:
     else:
         _show(view, Teller(output, view.timezone, view.at), remark)
     return 0 if view.live else NOT_RUNNING
+
+
+def _health(view: "StatusView") -> int:
+    """What a health check wants: silence and 0, or the reasons and 1."""
+    if view.daemon is not None and view.daemon.healthy:
+        return 0
+    output = standard_output()
+    for remark in view.daemon.remarks if view.daemon is not None else ():
+        output.line(remark)
+    return 1
 
 
 def _show(view: "StatusView", teller: Teller, remark: str) -> None:
@@ -113,21 +136,30 @@ def _alerts(view: "StatusView", teller: Teller) -> None:
     if not view.alerts:
         return
     teller.heading("ALERTS" + _more(view, "alerts"))
+    groups: dict[tuple[str, ...], list[AlertView]] = {}
+    for alert in view.alerts:
+        groups.setdefault((alert.phase, alert.severity, alert.rule, alert.task, alert.incident), []).append(
+            alert
+        )
     rows = [
         (
-            alert.phase,
-            alert.severity,
-            alert.rule,
-            alert.task,
-            joined(alert.labels),
-            teller.time(alert.since),
-            teller.seconds(alert.held_s) + (f" of {teller.seconds(alert.hold_s)}" if alert.hold_s else ""),
-            alert.incident or DASH,
+            *key[:4],
+            joined(alerts[0].labels) + (f" and {len(alerts) - 1} more" if len(alerts) > 1 else ""),
+            teller.time(min(alert.since for alert in alerts)),
+            _held(alerts, teller),
+            key[4] or DASH,
         )
-        for alert in view.alerts
+        for key, alerts in groups.items()
     ]
     head = ("STATE", "SEVERITY", "RULE", "TASK", "WHERE", "SINCE", "TRUE FOR", "INCIDENT")
     teller.output.table(head, rows, _STYLES)
+
+
+def _held(alerts: "list[AlertView]", teller: Teller) -> str:
+    """Say for how long the condition has been true, of how long it must be; the longest of several."""
+    held = teller.seconds(max(alert.held_s for alert in alerts))
+    hold = alerts[0].hold_s
+    return f"{held} of {teller.seconds(hold)}" if hold and alerts[0].phase == "pending" else held
 
 
 def _rules(view: "StatusView", teller: Teller) -> None:
