@@ -93,9 +93,9 @@ class LogReader:
             page = await source.logs(self.task, query)
             rows, following = count_baseline(query, page)
             standing += page.lines[:rows]
+            bookmark = page.bookmark or bookmark
             if following is None:
                 more = False
-            bookmark = page.bookmark or bookmark
                 break
             query = following
         self.state = first_run(self.key, at_ns, bookmark=bookmark)
