@@ -59,7 +59,12 @@ def test_once_tells_what_is_so_as_a_table_as_json_and_by_its_exit_code(stage: An
     cloud.fault("html", "metrics")
     blind = stage.run("once", rules)
     assert blind.code == 3
-    assert re.search(r"cannot see: alaya metrics of alaya/1234567890: html", blind.out, re.IGNORECASE)
+    assert re.findall(
+        r"cannot see: alaya metrics (\w+) of alaya/1234567890: not JSON: text/html", blind.out
+    ) == [
+        "gpu",
+        "vram",
+    ]
     assert not stage.state.path.exists()
 
 

@@ -71,7 +71,8 @@ def _code(judgements: "list[Judgement]", blind: list[str]) -> int:
 def _blind(engine: "Engine") -> list[str]:
     """What could not be asked, in words."""
     return [
-        f"{key.source} {key.capability}{' of ' + key.task if key.task else ''}: {state.failure}"
+        " ".join(filter(None, (key.source, key.capability, key.item, f"of {key.task}" if key.task else "")))
+        + f": {state.failure}"
         + (f": {state.detail}" if state.detail else "")
         for key, state in sorted(engine.world.health.states.items())
         if state.failures
