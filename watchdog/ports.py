@@ -43,11 +43,15 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricInfo:
-    """One metric a source offers. `unit`: "ratio" (1 = 100 %), "" or the source's own."""
+    """One metric a source offers. `unit`: "ratio" (1 = 100 %), "" or the source's own.
+
+    step: how rarely points come, where that is more than a poll and known beforehand.
+    """
 
     name: str
     unit: str = ""
     per: tuple[str, ...] = ("pod",)  # labels beyond the task's
+    step: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

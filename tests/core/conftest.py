@@ -31,6 +31,7 @@ class Lab:
         self.standings: dict[tuple[Capability, str], Standing] = {}
         self.poll = {"src": timedelta(seconds=60)}
         self.units: dict[tuple[str, str], str] = {}
+        self.steps: dict[tuple[str, str], timedelta] = {}
         self.task()
 
     @staticmethod
@@ -106,6 +107,7 @@ class Lab:
             poll=self.poll,
             changes=changes,
             units=self.units,
+            steps=self.steps,
         )
 
     def evaluate(self, rule: Rule, *minutes: float) -> Evaluation:

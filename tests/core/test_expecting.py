@@ -135,6 +135,18 @@ def test_one_new_pod_replaces_one_old_pod() -> None:
     assert pod(3) in play.expected
 
 
+def test_a_new_pod_takes_over_from_the_one_of_its_role() -> None:
+    def named(name: str) -> Labels:
+        return Labels.of(pod=name)
+
+    old = [named(f"tn-aa-{role}") for role in ("master-0", "worker-0", "worker-1")]
+    play = Play().minutes(60, old)
+    play.minutes(3, old[:1])
+    play.minutes(5, [*old[:1], named("tn-bb-worker-1")])
+    assert play.gone == [(63, {named("tn-aa-worker-1")})]  # worker-0 is the one that is missing
+    assert named("tn-aa-worker-0") in play.expected
+
+
 def test_a_pod_that_comes_much_later_replaces_nobody() -> None:
     play = Play().minutes(60, [pod(0), pod(1)]).minutes(15, [pod(0)]).minutes(5, [pod(0), pod(2)])
     assert play.gone == []

@@ -4,6 +4,7 @@ Owns who is expected, who retires quietly because an attempt ended or others too
 forgotten. Times of data come from the source; how long something is missing is watched time.
 """
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -21,6 +22,7 @@ _REASONS = {
     CloseReason.REPLACED: "another attempt began, or new pods took their place",
     CloseReason.FORGOTTEN: "not seen for 24 h of watching",
 }
+_ROLE = re.compile(r"(?:^|[-_.])([A-Za-z]+[-_.][0-9]+)$")
 TAKEOVER = timedelta(minutes=10)  # how long after an old pod went a new one counts as its heir
 
 
@@ -135,7 +137,11 @@ def _of_earlier_attempts(state: TaskState, present: Collection[Labels]) -> set[L
 
 
 def _takeovers(state: TaskState, present: Collection[Labels]) -> tuple[set[str], set[str]]:
-    """Return the pods that went, and the new pods that came in their place, as many of each."""
+    """Return the pods that went, and the new pods that came in their place, as many of each.
+
+    A pod of the same role (`…-worker-2`) takes over first: when two of three pods are back under new
+    names, the third is the one that is missing.
+    """
     first: dict[str, datetime] = {}
     last: dict[str, datetime] = {}
     here: set[str] = set()
@@ -151,12 +157,18 @@ def _takeovers(state: TaskState, present: Collection[Labels]) -> tuple[set[str],
         if member.heir:
             spent.add(pod)
     free = sorted(here - spent, key=lambda pod: (first[pod], pod))
-    replaced: set[str] = set()
-    heirs: set[str] = set()
-    for old in sorted(last.keys() - here, key=lambda pod: (last[pod], pod)):
-        heir = next((pod for pod in free if last[old] < first[pod] <= last[old] + TAKEOVER), None)
-        if heir is not None:
-            free.remove(heir)
-            heirs.add(heir)
-            replaced.add(old)
-    return replaced, heirs
+    gone = sorted(last.keys() - here, key=lambda pod: (last[pod], pod))
+    heirs: dict[str, str] = {}
+    for same_role in (True, False):
+        for old in [pod for pod in gone if pod not in heirs]:
+            fits = (pod for pod in free if last[old] < first[pod] <= last[old] + TAKEOVER)
+            heir = next((pod for pod in fits if not same_role or _same_role(old, pod)), None)
+            if heir is not None:
+                free.remove(heir)
+                heirs[old] = heir
+    return set(heirs), set(heirs.values())
+
+
+def _same_role(old: str, new: str) -> bool:
+    roles = [match[1] if (match := _ROLE.search(pod)) else "" for pod in (old, new)]
+    return roles[0] == roles[1] != ""

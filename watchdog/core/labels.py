@@ -13,6 +13,7 @@ TASK_NAME = "task_name"
 POD = "pod"
 GPU = "gpu"
 NODE = "node"
+OF_TASK = frozenset({SOURCE, TASK, TASK_NAME})
 
 
 class Labels(Mapping[str, str]):
@@ -75,6 +76,11 @@ class Labels(Mapping[str, str]):
     def plus(self, other: Mapping[str, str]) -> "Labels":
         """Return these labels with `other` laid over them."""
         return Labels({**dict(self.pairs), **other})
+
+
+def within_task(labels: Labels) -> Labels:
+    """Return what tells a series from the others of its task: pod, card, error code, …"""
+    return Labels((name, value) for name, value in labels.pairs if name not in OF_TASK)
 
 
 def fingerprint(*parts: str) -> str:

@@ -50,8 +50,8 @@ class Table:
     """All series of one (source, metric).
 
     labels: per row, its labels as last given.
-    answered: task → when its last answer came (ns). shape: changes whenever rows or labels do.
-    cache: for readers; emptied whenever `shape` changes.
+    answered: task → when its last answer came (ns). cut: tasks of which that answer was not whole.
+    shape: changes whenever rows or labels do. cache: for readers; emptied whenever `shape` changes.
     """
 
     def __init__(self, metric: str, interned: dict[Labels, Labels] | None = None) -> None:
@@ -60,6 +60,7 @@ class Table:
         self.labels: list[Labels] = []
         self.task_names: list[str] = []
         self.answered: dict[str, int] = {}
+        self.cut: set[str] = set()
         self.keep_ns = duration_ns(KEEP)
         self.shape = 0
         self.cache: dict[object, object] = {}
@@ -110,10 +111,13 @@ class Table:
                 found = np.maximum(found, np.where(before > 0, own[np.maximum(before - 1, 0)], 0))
         return found
 
-    def intake(self, series: Sequence[SeriesPoints], at_ns: int, tasks: Collection[str]) -> IntakeReport:
+    def intake(
+        self, series: Sequence[SeriesPoints], at_ns: int, tasks: Collection[str], cut: Collection[str] = ()
+    ) -> IntakeReport:
         """Take in one answer; see `SeriesStore.intake`."""
         for task in tasks:
             self.answered[task] = at_ns
+        self.cut = (self.cut - set(tasks)) | set(cut)
         if not series:
             return IntakeReport()
         self._intakes += 1
@@ -164,6 +168,7 @@ class Table:
         if (self.tasks == code).any():
             self.forget(self.tasks == code)
         self.answered.pop(task, None)
+        self.cut.discard(task)
         self._began.pop(task, None)
         self._newest.pop(task, None)
 
@@ -312,6 +317,7 @@ class SeriesStore:
         at_ns: int,
         *,
         tasks: Collection[str] = (),
+        cut: Collection[str] = (),
     ) -> IntakeReport:
         """Take in one answer, or many of one (source, metric) at once, which is cheaper.
 
@@ -319,8 +325,9 @@ class SeriesStore:
         answer wins (points of `log:` metrics add up instead, per second). at_ns: when it came.
         tasks: keys of the tasks that answered; needed where an answer may hold no series at all,
         since "answered without data" (NODATA) and "not asked yet" (ERROR) are told apart by it.
+        cut: those of which the source has more than it showed: nothing is judged by it (THIN).
         """
-        return self._open(source, metric).intake(series, at_ns, tasks)
+        return self._open(source, metric).intake(series, at_ns, tasks, cut)
 
     def table(self, source: str, metric: str) -> Table:
         """Return the columns of one metric (empty if nothing ever came)."""

@@ -20,6 +20,7 @@ from watchdog.core.tasks import Status, StatusChange, TaskState
 
 FRESH_NS = 5 * MINUTE_NS
 FRESH_POLLS = 5
+FRESH_STEPS = 3
 POLL = timedelta(seconds=60)  # of a source that says nothing
 HOLD_SHOWN = timedelta(hours=3)
 LOOKBACK_LEAST = timedelta(minutes=10)
@@ -32,7 +33,7 @@ class View:
 
     tasks, streams: by task key. standing: the health of a capability of a source for one task.
     It is asked once a view. poll: by source. changes: status changes of this slot.
-    units: by (source, metric).
+    units, steps: by (source, metric); steps: how rarely points come, where that is known.
     """
 
     series: SeriesStore
@@ -42,15 +43,17 @@ class View:
     poll: Mapping[str, timedelta] = field(default_factory=dict)
     changes: tuple[StatusChange, ...] = ()
     units: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    steps: Mapping[tuple[str, str], timedelta] = field(default_factory=dict)
     _blind: dict[ProbeKey, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def poll_ns(self, source: str) -> int:
         """How often a source is asked, ns."""
         return duration_ns(self.poll.get(source, POLL))
 
-    def fresh_ns(self, source: str) -> int:
+    def fresh_ns(self, source: str, metric: str = "") -> int:
         """A newest point this old, or older, is stale."""
-        return max(FRESH_NS, FRESH_POLLS * self.poll_ns(source))
+        step_ns = duration_ns(self.steps.get((source, metric), timedelta()))
+        return max(FRESH_NS, FRESH_POLLS * self.poll_ns(source), FRESH_STEPS * step_ns)
 
     def blind(self, state: TaskState, capability: Capability, item: str = "") -> str:
         """Why no verdict may be drawn from a capability for this task; "" if it may.

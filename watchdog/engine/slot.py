@@ -262,6 +262,7 @@ class SlotRunner:
             poll={spec.name: spec.poll for spec in world.ruleset.sources},
             changes=tuple(arrivals.changes),
             units=world.units,
+            steps=world.steps,
         )
 
     def _judge(self, view: View, seen: Mapping[str, list[Occurrence]], tick: Tick, steps: list[Step]) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from watchdog.core.conditions.kinds import Changes
 from watchdog.core.durations import duration_ns, from_ns
-from watchdog.core.labels import GPU, NODE, POD, Labels, fingerprint
+from watchdog.core.labels import Labels, fingerprint, labels_id, within_task
 from watchdog.core.members import Roster, roster
 from watchdog.core.outcomes import MEMBERS_SHOWN, Evidence, Member, Occurrence
 from watchdog.core.rules import Rule
@@ -45,7 +45,7 @@ def changes(
         if table.columns.rows:
             names = roster(table, states, condition.by)
             unit = view.units.get((source, condition.metric), "")
-            late_ns = max(view.fresh_ns(source), LATE_INTERVALS * duration_ns(interval))
+            late_ns = max(view.fresh_ns(source, condition.metric), LATE_INTERVALS * duration_ns(interval))
             for group, steps in _by_group(table, names, states, condition.at_least).items():
                 evidence = _evidence(table, condition, steps, unit)
                 found.extend(
@@ -99,8 +99,7 @@ def _by_group(
 def _evidence(table: Table, condition: Changes, steps: list[_Step], unit: str) -> Evidence:
     worst = steps[0]
     shown = [
-        Member(labels=table.labels[step.row].only((POD, GPU, NODE)), value=step.after)
-        for step in steps[:MEMBERS_SHOWN]
+        Member(labels=within_task(table.labels[step.row]), value=step.after) for step in steps[:MEMBERS_SHOWN]
     ]
     return Evidence(
         metric=condition.metric,
@@ -117,4 +116,4 @@ def _evidence(table: Table, condition: Changes, steps: list[_Step], unit: str) -
 
 def _fingerprint(metric: str, labels: Labels) -> str:
     """More steps of the same series are more of the same; another series is news."""
-    return fingerprint(metric, labels.get(POD, ""), labels.get(GPU, ""), labels.get(NODE, ""))
+    return fingerprint(metric, labels_id(within_task(labels)))

@@ -16,7 +16,7 @@ from watchdog.core.columns import Bools, Floats, Ints, Span
 from watchdog.core.conditions.kinds import Aggregate, By, Capability, Comparison
 from watchdog.core.durations import MINUTE_NS, duration_ns
 from watchdog.core.health import Failure
-from watchdog.core.labels import GPU, NODE, POD, Labels
+from watchdog.core.labels import Labels, within_task
 from watchdog.core.members import Roster, roster
 from watchdog.core.outcomes import MEMBERS_SHOWN, Evidence, Member, Outcome
 from watchdog.core.rules import Rule
@@ -83,7 +83,8 @@ class Panel:
 
     In roster order, (R, T): values (NaN where nothing), covered, fresh, newest (ns, 0 = none).
     errors: (tasks, T), why there is no valid answer: a code into `reasons`, 0 = there is one.
-    ends: (T,), where windows end. floors: (tasks,), attempt starts. early: (tasks, T), `after_start` runs.
+    ends: (T,), where windows end. floors: (tasks,), attempt starts. early: (tasks, T), `after_start` runs or
+    the source's answer was cut.
     """
 
     rule: Rule
@@ -131,7 +132,9 @@ class Panel:
         task = self.roster.group_task
         missing = self.roster.by_group.count(self.fresh) == 0
         if missing.any():
-            settled = self.slots[None, :] - self.floors[task, None] >= self.view.fresh_ns(self.source)
+            settled = self.slots[None, :] - self.floors[task, None] >= self.view.fresh_ns(
+                self.source, self.metric
+            )
             out = np.where(missing & settled, int(Outcome.NODATA), out)
             out = np.where(missing & ~settled, int(Outcome.THIN), out)
         return self.forbid(out)
@@ -180,7 +183,7 @@ class Panel:
         own = self.roster.rows[self.roster.order[seen[order]]]
         return tuple(
             Member(
-                labels=self.table.labels[int(row)].only((POD, GPU, NODE)),
+                labels=within_task(self.table.labels[int(row)]),
                 value=None if np.isnan(worth[place]) else float(worth[place]),
             )
             for row, place in zip(own.tolist(), order.tolist(), strict=True)
@@ -252,7 +255,7 @@ def metric_panel(
     table = view.series.table(source, reducer.metric)
     names = roster(table, states, reducer.by)
     ends = table.end(slots)
-    fresh_ns = view.fresh_ns(source)
+    fresh_ns = view.fresh_ns(source, reducer.metric)
     ends = np.where(slots - ends < fresh_ns, ends, slots)
     floors = np.array([floor_ns(state) for state in states], np.int64)
     row_floors = np.empty(names.rows.size, np.int64)
@@ -274,7 +277,7 @@ def metric_panel(
         roster=names,
         ends=ends,
         floors=floors,
-        early=too_early(rule, states, slots),
+        early=too_early(rule, states, slots) | _cut(table, states),
         values=values,
         covered=fresh & (covered >= need) & ~np.isnan(values),
         fresh=fresh,
@@ -282,6 +285,11 @@ def metric_panel(
         errors=errors,
         reasons=reasons,
     )
+
+
+def _cut(table: Table, states: list[TaskState]) -> Bools:
+    """Return of which tasks the source showed less than it has: (tasks, 1)."""
+    return np.array([state.task.key in table.cut for state in states], np.bool_)[:, None]
 
 
 def _reduced(
@@ -305,7 +313,7 @@ def _errors(
     reasons = ["", str(Failure.STALE), str(Failure.CLOCK_SKEW), "not asked yet"]
     source = states[0].task.source
     table = view.series.table(source, metric)
-    stale = (newest > 0) & (slots - newest >= view.fresh_ns(source))
+    stale = (newest > 0) & (slots - newest >= view.fresh_ns(source, metric))
     codes = stale.astype(np.int64)
     for task, state in enumerate(states):
         answered = table.answered.get(state.task.key)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from watchdog.core.alerts import Incident
 from watchdog.core.defang import defang_line
 from watchdog.core.hygiene import shortened
-from watchdog.core.labels import GPU, NODE, POD, Labels
+from watchdog.core.labels import GPU, NODE, OF_TASK, POD, Labels
 from watchdog.core.outcomes import MEMBERS_SHOWN, Evidence, EvidenceLine, Member
 from watchdog.core.trimming import Block
 from watchdog.core.wording.verdicts import LINE_SIZE, quoted, steps, verdict, waits
@@ -69,6 +69,8 @@ def _value(value: float | None, evidence: Evidence, voice: Voice) -> str:
 
 def _name(labels: Labels) -> str:
     parts = [labels.get(POD, ""), f"gpu {labels[GPU]}" if GPU in labels else ""]
+    shown = (*OF_TASK, POD, GPU, NODE)
+    parts += [f"{name} {value}" for name, value in labels.pairs if name not in shown]  # a source's own
     name = " ".join(filter(None, parts))
     node = labels.get(NODE, "")
     if not node:
