@@ -64,10 +64,10 @@ def _show(view: "ExplainView", teller: Teller, remark: str) -> None:
 
 
 def _task(task: "ExplainTaskView", teller: Teller) -> None:
-    teller.heading(safe(f"{task.task} ({task.status or 'status unknown'})"))
+    teller.heading(f"{task.task} ({task.status or 'status unknown'})")
     if task.why:
         teller.line(f"  {task.why}")
-    if task.incident:
+    if task.incident and task.incident not in task.why:
         teller.line(f"  incident {task.incident} is open")
     for seen in task.seen:
         teller.line(f"  sees {_sight(seen, teller)}")
@@ -98,5 +98,5 @@ def _labelset(one: "LabelsetView", teller: Teller) -> None:
     name = "" if where == DASH else f"{safe(where)}: "
     teller.output.line(f"    {name}{phase}, {one.outcome}: {safe(one.why)}")
     if one.said:
-        counted = f" ({one.affected} of {one.of} affected, {one.covered} with data)" if one.of else ""
+        counted = f" ({one.affected} of {one.of} affected, {one.covered} with data)" if one.of > 1 else ""
         teller.line(f"        {one.said}{counted}")

@@ -25,6 +25,7 @@ class Teller:
         self.output = output
         self.now = at or datetime.fromtimestamp(0, UTC)
         self.voice: Voice = voice_of(wording("en"), zone_of(timezone), self.now)
+        self._apart = True  # nothing was written yet, or a blank line was the last
 
     def time(self, moment: datetime | None) -> str:
         """Say a moment."""
@@ -44,11 +45,14 @@ class Teller:
 
     def heading(self, text: str) -> None:
         """Write a heading, with a blank line before it."""
-        self.output.line()
-        self.output.line(self.output.styled(text, Style.BOLD))
+        if not self._apart:
+            self.output.line()
+        self.output.line(self.output.styled(safe(text), Style.BOLD))
+        self._apart = False
 
     def line(self, text: str = "", style: Style | None = None) -> None:
         """Write a line of text from anywhere."""
+        self._apart = not text
         self.output.line(self.output.styled(safe(text), style) if style else safe(text))
 
     def stored(self, *, live: bool, at: datetime | None, remark: str = "") -> None:
@@ -59,7 +63,7 @@ class Teller:
             f"this is what it stored at {self.time(at)} {self.voice.zone_name}" if at else "it stored nothing"
         )
         self.line(f"{remark or 'the daemon is not running'}; {when}", Style.YELLOW)
-        self.output.line()
+        self.line()
 
     def severity(self, severity: str) -> str:
         """Return a severity in its colour."""
@@ -70,7 +74,7 @@ class Teller:
         """Write one piece of evidence: the verdict, the course, the log lines."""
         if evidence.said:
             self.line(f"  {evidence.said}")
-        if evidence.of:
+        if evidence.of > 1:
             covered = f", {evidence.covered} with data" if evidence.covered != evidence.of else ""
             self.line(f"  {evidence.affected} of {evidence.of} affected{covered}")
         drawn = sparkline(evidence.spark, ratio=evidence.unit == RATIO)

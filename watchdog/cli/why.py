@@ -58,7 +58,7 @@ def _show(view: "WhyView", teller: Teller, remark: str) -> None:
 
 
 def _channel(channel: "ChannelWhyView", teller: Teller) -> None:
-    teller.heading(safe(f"{channel.channel}" + (f": {channel.meant}" if channel.meant else "")))
+    teller.heading(channel.channel + (f": {channel.meant}" if channel.meant else ""))
     if channel.told:
         reminders = f", {channel.reminders} reminders" if channel.reminders else ""
         teller.line(f"  told ({channel.told}) at {teller.time(channel.told_at)}{reminders}")

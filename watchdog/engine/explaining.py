@@ -223,10 +223,10 @@ class _Explainer:
 
     def _thin(self, evidence: Evidence) -> str:
         wanted = f"needs {self._rule.coverage:.0%} of its window"
-        if evidence.of:
-            covered = f"{evidence.covered} of {evidence.of} are covered"
-            return f"its window is not covered yet: {covered}, {wanted} of {self._rule.quorum:.0%} of them"
-        return f"its window is not covered yet: it {wanted}"
+        if evidence.of <= 1:
+            return f"its window is not covered yet: it {wanted}"
+        covered = f"{evidence.covered} of {evidence.of} series are"
+        return f"its window is not covered yet: {covered}; it {wanted} for {self._rule.quorum:.0%} of them"
 
     def _door(self, door: Gate, state: TaskState) -> str:
         """Why the rule does not judge the task now; "" if it does."""
