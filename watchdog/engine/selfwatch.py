@@ -55,7 +55,7 @@ class SelfWatch:
             yield from self._never_logged(tick)
 
     def _suspects(self, arrivals: Arrivals) -> Iterable[Notice]:
-        """Suspect values are told once per task and metric, other remarks once per task and kind, for ever."""
+        """Suspect values are told once per task and metric, other remarks once per task and kind."""
         for task, metric, remark in arrivals.remarks:
             suspect = remark.startswith(SUSPECT)
             subject = f"{task.key}/{metric if suspect else _kind(remark)}"
