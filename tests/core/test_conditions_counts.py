@@ -123,3 +123,12 @@ def test_one_slot_or_many(lab, slots):
         for value in lab.evaluate(rule(above=3), *minutes[start : start + slots]).value[0].tolist()
     ]
     assert pieces == whole
+
+
+def test_lines_of_the_future_cannot_be_counted(lab):
+    """The clock is an hour behind the source's (C15): its lines lie in no window."""
+    lab.put("log:burst", [90, 91, 92], 1.0, pod="p1", when=32)
+    assert lab.judge(rule(above=1), 32) == {"": ERROR}
+    assert lab.judge(rule(below=1), 32) == {"": ERROR}
+    lab.put("log:burst", [33], 1.0, pod="p1", when=95)
+    assert lab.judge(rule(above=1), 95) == {"": TRUE}

@@ -83,3 +83,10 @@ def test_a_filtered_stream_alone_proves_no_silence(lab):
     )
     lab.stream(arrived={"p1": 12})
     assert lab.evaluate(rule(), 30).since_ns[0, 0] == lab.ns(12)
+
+
+def test_an_arrival_in_the_future_is_no_arrival_now(lab):
+    """Our clock was set back over a restart (C15)."""
+    lab.stream(arrived={"p1": 90})
+    assert lab.judge(rule(), 30) == {"": ERROR}
+    assert lab.judge(rule(), 89) == {"": FALSE}

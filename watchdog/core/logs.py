@@ -4,7 +4,7 @@ Owns the values only; reading is `reading`, cleaning `hygiene`, secrets `masking
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 
@@ -97,3 +97,15 @@ class StreamState:
     lines: int = 0  # consumed in all
     bookmark: str = ""  # see `LogPage`
     progress: Progress = field(default_factory=Progress)
+
+
+def arrivals_moved(state: StreamState, noted: StreamState, shift_ns: int) -> StreamState:
+    """Return the state after our clock was set: when lines arrived, as that clock would have said.
+
+    noted: the stream as of the last slot before; what arrived since then was stamped by the new clock.
+    """
+    arrived = {
+        pod: at_ns + shift_ns if noted.arrived_ns.get(pod) == at_ns else at_ns
+        for pod, at_ns in state.arrived_ns.items()
+    }
+    return replace(state, arrived_ns=arrived)

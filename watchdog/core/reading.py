@@ -369,7 +369,7 @@ def _noted(
     newest, arrived = dict(state.newest_ns), dict(state.arrived_ns)
     for line in new_lines:
         newest[line.pod] = max(newest.get(line.pod, line.time_ns), line.time_ns)
-        arrived[line.pod] = max(arrived.get(line.pod, at_ns), at_ns)
+        arrived[line.pod] = at_ns  # also if our clock was set back
     if len(arrived) > policy.max_pods:
         kept = sorted(arrived, key=lambda pod: (arrived[pod], newest[pod]))[-policy.max_pods :]
         newest, arrived = {pod: newest[pod] for pod in kept}, {pod: arrived[pod] for pod in kept}

@@ -18,7 +18,7 @@ from watchdog.core.literals import literals_of
 from watchdog.core.moments import Moment, Tick
 from watchdog.core.protocols import PatternEngine
 from watchdog.core.ruleset import Ruleset
-from watchdog.core.schedule import Break, Interruption, Reading, Schedule
+from watchdog.core.schedule import JUMP_TOLERANCE, Break, Interruption, Reading, Schedule
 from watchdog.engine.collector import Collector, Wishes
 from watchdog.engine.crew import Crew
 from watchdog.engine.inbox import Inbox
@@ -202,6 +202,8 @@ class Engine:
         await self.journal.catch_up()
         self.schedule, tick, interruption = self.schedule.step(reading)
         self.slots, self.missed = self.slots + 1, self.missed + tick.missed
+        if interruption is not None and interruption.shift < -JUMP_TOLERANCE:
+            self.world.clock_set_back(interruption.shift)
         notices = [*self._take_notices(), *self._interrupted(interruption), *self._slow(), self._storage()]
         commit = self.runner.run(self.world.inbox.drain(), tick, notices)
         numbered = self.journal.numbered(commit.transitions)

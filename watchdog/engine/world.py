@@ -5,7 +5,7 @@ is decided in `core`; how a slot changes it is `intake` and `slot`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from watchdog.core.alerts import Incident, Transition
 from watchdog.core.conditions.kinds import Capability, LogCount, LogEvent, LogMatch
-from watchdog.core.durations import EPOCH, from_ns, to_ns
+from watchdog.core.durations import EPOCH, duration_ns, from_ns, to_ns
 from watchdog.core.evaluation import needs
 from watchdog.core.health import (
     Health,
@@ -27,7 +27,7 @@ from watchdog.core.health import (
 )
 from watchdog.core.incidents import Book
 from watchdog.core.labels import TASK, Labels, fingerprint
-from watchdog.core.logs import StreamKey, StreamState
+from watchdog.core.logs import StreamKey, StreamState, arrivals_moved
 from watchdog.core.reading import taken_over
 from watchdog.core.resolving import resolve
 from watchdog.core.rules import Rule
@@ -239,6 +239,25 @@ class World:
             state for other, state in self.streams.items() if other.task == key.task and other not in wanted
         ]
         return taken_over(key, gone) if gone else None
+
+    def clock_set_back(self, shift: timedelta) -> None:
+        """Our clock was set back: a line that arrived before has not arrived in the future.
+
+        (If it was set ahead, or the machine slept, that much time may really have passed.)
+        """
+        shift_ns = -duration_ns(-shift)
+        before = dict(self.streams)
+        for key, noted in before.items():
+            self.streams[key] = arrivals_moved(noted, noted, shift_ns)
+            reader = self.readers.get(key)
+            if reader is not None and reader.state is not None:
+                reader.state = arrivals_moved(reader.state, noted, shift_ns)
+        self.inbox.lines = [
+            replace(lines, state=arrivals_moved(lines.state, before[lines.state.key], shift_ns))
+            if lines.state.key in before
+            else lines
+            for lines in self.inbox.lines
+        ]
 
     def drop_streams(self) -> tuple[StreamKey, ...]:
         """Forget the streams of watched tasks that no rule wants; returns which."""

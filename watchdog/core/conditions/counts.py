@@ -9,8 +9,9 @@ import numpy as np
 from watchdog.core import windows
 from watchdog.core.columns import Floats, Ints
 from watchdog.core.conditions.kinds import By, Capability, LogCount
-from watchdog.core.conditions.panel import PIECE, SPARK, Part, beyond, bucketed, verdict
+from watchdog.core.conditions.panel import PIECE, SKEW_NS, SPARK, Part, beyond, bucketed, verdict
 from watchdog.core.durations import duration_ns, format_duration
+from watchdog.core.health import Failure
 from watchdog.core.labels import NODE, POD
 from watchdog.core.members import Roster, roster
 from watchdog.core.outcomes import MEMBERS_SHOWN, Evidence, Member, Outcome
@@ -38,7 +39,7 @@ def log_count(rule: Rule, condition: LogCount, view: View, states: list[TaskStat
         begun = np.array([max(floor_ns(one), moment_ns(one.watched_since)) for one in states], np.int64)
         need = round(duration_ns(condition.within) * rule.coverage)
         out = np.where(slots[None, :] - begun[names.group_task, None] < need, int(Outcome.THIN), out)
-    reasons = [view.blind(state, Capability.LOGS, condition.lines.prefilter) for state in states]
+    reasons = [_unseen(view, table, state, condition.lines.prefilter) for state in states]
     blind = np.array([bool(reason) for reason in reasons], np.bool_)
     out = np.where(blind[names.group_task, None], int(Outcome.ERROR), out)
     out = np.where(too_early(rule, states, slots)[names.group_task], int(Outcome.THIN), out)
@@ -69,6 +70,14 @@ def log_count(rule: Rule, condition: LogCount, view: View, states: list[TaskStat
     since = np.zeros(out.shape, np.int64)
     whole = Part(labels=names.labels, outcome=out, value=value, since_ns=since, explain=explain)
     return whole.without(gone)
+
+
+def _unseen(view: View, table: Table, state: TaskState, prefilter: str) -> str:
+    """Why the lines of a task cannot be counted; "" if they can. Lines of the future lie in no window."""
+    blind = view.blind(state, Capability.LOGS, prefilter)
+    if blind or table.ahead_ns(state.task.key) <= SKEW_NS:
+        return blind
+    return str(Failure.CLOCK_SKEW)
 
 
 def _lateness(table: Table, names: Roster, view: View, states: list[TaskState]) -> Ints:

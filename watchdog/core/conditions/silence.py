@@ -8,7 +8,7 @@ import numpy as np
 
 from watchdog.core.columns import Ints
 from watchdog.core.conditions.kinds import By, Capability, Silent
-from watchdog.core.conditions.panel import Part
+from watchdog.core.conditions.panel import SKEW_NS, Part
 from watchdog.core.durations import SECOND_NS, duration_ns
 from watchdog.core.labels import NODE, POD, Labels
 from watchdog.core.logs import StreamState
@@ -41,7 +41,8 @@ def silent(rule: Rule, condition: Silent, view: View, states: list[TaskState], s
     out = np.where(slots - last >= poll, int(Outcome.TRUE), int(Outcome.FALSE))
     blind = np.array([bool(reason) for reason in reasons], np.bool_)[task_of]
     early = too_early(rule, states, slots)[task_of]
-    out = np.where(blind[:, None] | early, int(Outcome.ERROR), out)
+    unsure = last - slots > SKEW_NS  # our clock was set back: until it is there again nothing can be said
+    out = np.where(blind[:, None] | early | unsure, int(Outcome.ERROR), out)
     value = np.where(last > 0, (slots - last) / SECOND_NS, np.nan)
 
     def explain(group: int, t: int) -> Evidence:
