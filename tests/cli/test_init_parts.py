@@ -9,7 +9,7 @@ import pytest
 from watchdog.cli.asking import Asker, NobodyToAskError
 from watchdog.cli.init import offered
 from watchdog.cli.init_channel import VARIABLE, advice, from_web_address, from_words
-from watchdog.cli.init_cloud import Look, SourceDraft, ask_options, complete
+from watchdog.cli.init_cloud import Look, SourceDraft, ask_options, complete, reach
 from watchdog.cli.init_tasks import by_options, live, resolve, short, show, unfitting
 from watchdog.cli.output import Output
 from watchdog.clock import SystemClock
@@ -19,6 +19,7 @@ from watchdog.core.notifications import Answer, DeliveryResult
 from watchdog.core.ruleset import Secret, SourceSpec, WatchEntry
 from watchdog.core.script import Script
 from watchdog.core.tasks import Status, Task, TaskObservation
+from watchdog.errors import ConfigError
 from watchdog.ports import Clock, MetricInfo, Source, TaskListing
 from watchdog.sources.options import OptionReader, OptionType, SourceOption
 from watchdog.sources.registry import SourceKind
@@ -119,6 +120,16 @@ def test_what_holds_now_is_the_default_and_the_tables_default_is_not_written(
     assert draft.options == {}
 
 
+def test_an_option_that_was_given_is_asked_for_again_when_settings_change(
+    draft: SourceDraft, asker: Callable[..., Asker]
+) -> None:
+    draft.options["region"] = "earth"
+
+    ask_options(draft, asker("mars", ""))
+
+    assert draft.options == {"region": "mars"}
+
+
 def test_a_secret_that_is_set_outside_is_not_asked_for(
     draft: SourceDraft, asker: Callable[..., Asker]
 ) -> None:
@@ -130,6 +141,26 @@ def test_a_secret_that_is_set_outside_is_not_asked_for(
 
     assert draft.typed == {}
     assert "token: taken from JOB_WATCHDOG_OTHER_CLOUD_TOKEN" in said(person)
+
+
+def test_a_kind_without_a_task_list_leads_straight_to_an_id(
+    draft: SourceDraft, asker: Callable[..., Asker], nobody: Asker
+) -> None:
+    draft.kind = SourceKind(
+        name="other",
+        options=(),
+        build=lambda spec, clock: ScriptedSource(Script(source=spec.name, listing=False), clock, lambda: NOW),
+    )
+    person = asker()
+
+    found = reach(draft, person, SystemClock(), list_needed=True)
+
+    assert found.listing is None
+    assert "this kind of source has none" in said(person)
+    assert reach(draft, nobody, SystemClock(), list_needed=False).listing is None
+    assert said(nobody) == ""
+    with pytest.raises(ConfigError, match="this kind of source has none"):
+        reach(draft, nobody, SystemClock(), list_needed=True)
 
 
 def test_only_rules_that_a_source_can_answer_for_are_written() -> None:

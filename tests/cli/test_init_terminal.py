@@ -216,12 +216,11 @@ def test_a_web_page_instead_of_the_list_leads_to_an_id_by_hand(
     assert f'- {{ source: alaya, task: "{TASK}" }}\n' in (tmp_path / "rules.yaml").read_text()
 
 
-def test_the_address_can_be_changed_after_a_failure(
+def test_the_cloud_is_chosen_and_its_address_can_be_changed_after_a_failure(
     person: Callable[..., Person], outside: Any, tmp_path: Path
 ) -> None:
-    someone = person(
-        "init", "--cloud", "alaya", "--channel", "console", "--name", "p*", JOB_WATCHDOG_ALAYA_API_KEY=KEY
-    )
+    someone = person("init", "--channel", "console", "--name", "p*", JOB_WATCHDOG_ALAYA_API_KEY=KEY)
+    someone.answers("Which cloud? ", "al")
     someone.answers("base_url [https://api.alayanew.com]: ", "http://127.0.0.1:9")
     someone.answers("auth (bearer, hmac, plain) [bearer]: ", "")
     someone.sees("FAILED  the task list cannot be read: unreachable")

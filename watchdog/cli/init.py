@@ -130,10 +130,12 @@ class _Wizard:
         self.clock = SystemClock()
         self._refuse_existing()
         self._check_words()
+        if self.asker.interactive:
+            self._introduce()
         draft = self._source()
         if not self.asker.interactive:
             self._refuse_gaps(draft)
-        self._introduce()
+            self._introduce()
         look = self._reach(draft)
         chosen = self._tasks(draft, look)
         channel = self._channel()

@@ -43,7 +43,6 @@ _ADVICE: Mapping[Failure, str] = {
     Failure.TIMEOUT: "Is base_url right, and can this machine reach it (firewall, proxy)? Try once more.",
     Failure.THROTTLED: "Wait a minute, then try again.",
     Failure.SERVER_ERROR: "The cloud has trouble of its own. Try again, or go on with a task's id.",
-    Failure.UNSUPPORTED: "This kind of source has no task list: give a task's id.",
 }
 _AGAIN, _KEYS, _SETTINGS, _BY_ID = "again", "key", "settings", "id"
 
@@ -122,7 +121,7 @@ class Look:
 def ask_options(draft: SourceDraft, asker: Asker) -> None:
     """Ask for the options that every account may have differently; Enter keeps what holds now."""
     for option in draft.kind.options:
-        if not option.ask or not asker.interactive:
+        if not asker.interactive or not (option.ask or option.name in draft.options):
             continue
         held = draft.options.get(option.name) or option.default
         answer = _ask_one(option, held, asker)
@@ -176,6 +175,8 @@ def reach(draft: SourceDraft, asker: Asker, clock: Clock, *, list_needed: bool) 
         look = asyncio.run(look_at(draft, clock))
         if look.error is None:
             return look
+        if Capability.LIST not in look.capabilities and not list_needed:
+            return look
         words = draft.book.redact(str(look.error))
         if not asker.interactive:
             if list_needed:
@@ -185,8 +186,9 @@ def reach(draft: SourceDraft, asker: Asker, clock: Clock, *, list_needed: bool) 
             asker.doubt(f"the task list cannot be read: {words}")
             return look
         asker.bad(f"the task list cannot be read: {words}")
-        asker.say(_ADVICE.get(look.error.failure, "Try again; a task's id may work without the list."))
-        if not _mend(draft, look.error.failure, asker, clock):
+        if advice := _ADVICE.get(look.error.failure):
+            asker.say(advice)
+        if Capability.LIST not in look.capabilities or not _mend(draft, look.error.failure, asker, clock):
             return look
 
 
@@ -195,7 +197,7 @@ async def look_at(draft: SourceDraft, clock: Clock) -> Look:
     source = draft.kind.build(draft.spec(), clock)
     try:
         if Capability.LIST not in source.capabilities:
-            raise SourceError(Failure.UNSUPPORTED, "no list", retryable=False)
+            raise SourceError(Failure.UNSUPPORTED, "this kind of source has none", retryable=False)
         return Look(listing=await source.list_tasks(), error=None, capabilities=source.capabilities)
     except SourceError as error:
         return Look(listing=None, error=error, capabilities=source.capabilities)
@@ -205,8 +207,6 @@ async def look_at(draft: SourceDraft, clock: Clock) -> Look:
 
 def _mend(draft: SourceDraft, failure: Failure, asker: Asker, clock: Clock) -> bool:
     """Let a person change something; False: they go on without the list."""
-    if failure is Failure.UNSUPPORTED:
-        return False
     likely = _KEYS if failure in _KEY else _AGAIN
     if failure in (Failure.NOT_JSON, Failure.FORBIDDEN):
         likely = _BY_ID
