@@ -320,6 +320,16 @@ class World:
             for info in source.metric_infos()
         }
 
+    @property
+    def steps(self) -> dict[tuple[str, str], timedelta]:
+        """How rarely points of a metric come, by (source, metric), as far as sources tell."""
+        return {
+            (name, info.name): info.step
+            for name, source in self.sources.items()
+            for info in source.metric_infos()
+            if info.step is not None
+        }
+
     def changed_states(self) -> tuple[TaskState, ...]:
         """The task states that T1 has not stored as they are."""
         changed = tuple(s for key, s in self.states.items() if self.stored_states.get(key) != s)
@@ -332,16 +342,6 @@ class World:
             state
             for key, state in self.health.states.items()
             if (state.blind or key in self._stored_blind) and self._stored_blind.get(key) is not state
-    @property
-    def steps(self) -> dict[tuple[str, str], timedelta]:
-        """How rarely points of a metric come, by (source, metric), as far as sources tell."""
-        return {
-            (name, info.name): info.step
-            for name, source in self.sources.items()
-            for info in source.metric_infos()
-            if info.step is not None
-        }
-
         )
         for state in changed:
             self._stored_blind[state.key] = state
