@@ -37,7 +37,7 @@ rules:
 """
 LOW, HIGH = 0.02, 0.94
 # Said about the watching itself, and true whenever a machine is busy or a daemon was killed.
-NOTICES = re.compile(r"was not watching|answers take longer than|is slower than|slower than its")
+NOTICES = re.compile(r"was not watching|its interval( again)?$")
 
 
 @dataclass

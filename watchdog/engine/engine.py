@@ -318,7 +318,7 @@ def _jumped(interruption: Interruption) -> Notice:
 def _not_watching(begin: datetime, end: datetime, reason: str) -> Notice:
     return Notice(
         kind=NoticeKind.NOT_WATCHING,
-        subject="watchdog",
+        subject=begin.isoformat(),  # each outage is told, also the second one within an hour
         params={
             "from": begin.isoformat(),
             "to": end.isoformat(),
