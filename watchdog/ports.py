@@ -152,6 +152,7 @@ class SlotCommit:
     samples: tuple[LogSample, ...] = ()
     forget_samples_before_ns: int = 0
     memory: Mapping[str, str] = field(default_factory=dict)  # small facts by name, upserted
+    dropped_memory: tuple[str, ...] = ()  # names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

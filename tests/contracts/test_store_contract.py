@@ -568,3 +568,23 @@ def test_a_closed_store_can_be_closed_again(state: State) -> None:
     store.close()
 
     assert state.open().load().moment is None
+
+
+def test_a_task_that_is_dropped_and_watched_anew_at_once_begins_without_its_past(state: State) -> None:
+    store = state.open()
+    store.commit_slot(slot(tasks=(TASK,), streams=(STREAM,), probes=(PROBE,)))
+
+    store.commit_slot(slot(dropped_tasks=(TASK.task.key,), tasks=(TASK,)))
+
+    stored = store.load()
+    assert stored.tasks == (TASK,)
+    assert (stored.streams, stored.probes) == ((), ())
+
+
+def test_facts_that_nobody_needs_go(state: State) -> None:
+    store = state.open()
+    store.commit_slot(slot(memory={"one": "1", "two": "2"}))
+
+    store.commit_slot(slot(dropped_memory=("one", "two", "unknown"), memory={"two": "3"}))
+
+    assert store.load().memory == {"two": "3"}

@@ -6,10 +6,12 @@ engine goes on from memory and says so. Numbers (transition seq, outbox id) are 
 here, not by the database.
 """
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Protocol, TypeVar
 
 from watchdog.core.alerts import Transition
@@ -20,6 +22,7 @@ from watchdog.ports import AttemptCommit, PlanCommit, SlotCommit, Store, Stored
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 
 class RunBlocking(Protocol):
@@ -31,28 +34,37 @@ class RunBlocking(Protocol):
 
 
 def merge(first: SlotCommit, second: SlotCommit) -> SlotCommit:
-    """Return one T1 that has the effect of both, in order."""
-    dropped_alerts = {*first.dropped_alerts, *second.dropped_alerts} - {a.id for a in second.alerts}
-    dropped_tasks = {*first.dropped_tasks, *second.dropped_tasks} - {t.task.key for t in second.tasks}
-    dropped_streams = {*first.dropped_streams, *second.dropped_streams} - {s.key for s in second.streams}
-    streams = {s.key: s for s in (*first.streams, *second.streams) if s.key not in dropped_streams}
-    alerts = {a.id: a for a in (*first.alerts, *second.alerts) if a.id not in dropped_alerts}
-    tasks = {t.task.key: t for t in (*first.tasks, *second.tasks) if t.task.key not in dropped_tasks}
+    """Return one T1 that has the effect of both, in order. In one commit, what is dropped goes first."""
+    over = {*first.dropped_tasks} - {state.task.key for state in first.tasks} | {*second.dropped_tasks}
+    gone = {*second.dropped_streams}
+    forgotten, oldest_ns = {*second.dropped_memory}, second.forget_samples_before_ns
+    oldest_ns = oldest_ns or first.forget_samples_before_ns
+    alerts = {a.id: a for a in first.alerts if a.id not in second.dropped_alerts}
+    tasks = {t.task.key: t for t in first.tasks if t.task.key not in over}
+    streams = {s.key: s for s in first.streams if s.key not in gone and s.key.task not in over}
+    probes = {p.key: p for p in first.probes if p.key.task not in over}
+    memory = {name: value for name, value in first.memory.items() if name not in forgotten}
+    samples = [s for s in (*first.samples, *second.samples) if s.time_ns >= oldest_ns]
     return SlotCommit(
         moment=second.moment,
-        alerts=tuple(alerts.values()),
-        dropped_alerts=tuple(sorted(dropped_alerts)),
+        alerts=tuple({**alerts, **{a.id: a for a in second.alerts}}.values()),
+        dropped_alerts=_union(first.dropped_alerts, second.dropped_alerts),
         incidents=tuple({i.id: i for i in (*first.incidents, *second.incidents)}.values()),
         transitions=(*first.transitions, *second.transitions),
-        tasks=tuple(tasks.values()),
-        dropped_tasks=tuple(sorted(dropped_tasks)),
-        streams=tuple(streams.values()),
-        dropped_streams=tuple(dropped_streams),
-        probes=tuple({p.key: p for p in (*first.probes, *second.probes)}.values()),
-        samples=(*first.samples, *second.samples),
-        forget_samples_before_ns=max(first.forget_samples_before_ns, second.forget_samples_before_ns),
-        memory={**first.memory, **second.memory},
+        tasks=tuple({**tasks, **{t.task.key: t for t in second.tasks}}.values()),
+        dropped_tasks=_union(first.dropped_tasks, second.dropped_tasks),
+        streams=tuple({**streams, **{s.key: s for s in second.streams}}.values()),
+        dropped_streams=_union(first.dropped_streams, second.dropped_streams),
+        probes=tuple({**probes, **{p.key: p for p in second.probes}}.values()),
+        samples=tuple(samples),
+        forget_samples_before_ns=oldest_ns,
+        memory={**memory, **second.memory},
+        dropped_memory=_union(first.dropped_memory, second.dropped_memory),
     )
+
+
+def _union(first: Iterable[K], second: Iterable[K]) -> tuple[K, ...]:
+    return tuple(dict.fromkeys((*first, *second)))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,6 +79,7 @@ class Journal:
     _attempts: dict[int, AttemptCommit] = field(default_factory=dict)
     _seq: int = 0
     _id: int = 0
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def load(self) -> Stored:
         """Read what a start resumes from. A store that cannot be read stops the start."""
@@ -89,59 +102,69 @@ class Journal:
 
     async def catch_up(self) -> None:
         """Store the backlog, if there is one and the disk takes it by now."""
-        if self.error and await self._flush():
-            self.error = ""
+        if self.error:
+            async with self._turn:
+                await self._flush()
 
     async def slot(self, commit: SlotCommit) -> bool:
         """T1. Returns whether it is stored."""
-        self._slot = commit if self._slot is None else merge(self._slot, commit)
-        return await self._flush()
+        async with self._turn:
+            self._slot = commit if self._slot is None else merge(self._slot, commit)
+            return await self._flush()
 
     async def plan(self, commit: PlanCommit) -> bool:
         """T2. Returns whether it is stored."""
-        self._plans.append(commit)
-        return await self._flush()
+        async with self._turn:
+            self._plans.append(commit)
+            return await self._flush()
 
     async def started(self, delivery: Delivery) -> bool:
         """Mark a row as in flight. Returns whether that is stored."""
         if self.error:
             return False
-        return await self._try(lambda: self.store.start_attempt(delivery))
+        return await self._try(partial(self.store.start_attempt, delivery))
 
     async def attempt(self, commit: AttemptCommit) -> bool:
         """T3. Returns whether it is stored."""
-        before = self._attempts.get(commit.delivery.id)
-        ledger = commit.ledger or (before.ledger if before else None)
-        self._attempts[commit.delivery.id] = replace(commit, ledger=ledger)
-        return await self._flush()
+        async with self._turn:
+            before = self._attempts.get(commit.delivery.id)
+            ledger = commit.ledger or (before.ledger if before else None)
+            self._attempts[commit.delivery.id] = replace(commit, ledger=ledger)
+            return await self._flush()
 
     async def prune(self, now: datetime) -> None:
         """Let the store drop what nobody needs."""
-        await self._try(lambda: self.store.prune(now))
+        await self._try(partial(self.store.prune, now))
 
     async def close(self) -> None:
         """Store what is left, if the disk takes it, and release the file."""
-        await self._flush()
+        async with self._turn:
+            await self._flush()
         await self.run(self.store.close)
 
     async def _flush(self) -> bool:
-        """Store the backlog in order: T1, T2s, T3s. Each part is dropped once it is stored."""
+        """Store the backlog in order: T1, T2s, T3s. Each part is dropped once it is stored.
+
+        Returns whether nothing is left. One at a time: a part that is being stored must not be merged
+        into the next, which would store it twice.
+        """
         if (slot := self._slot) is not None:
-            if not await self._try(lambda: self.store.commit_slot(slot)):
+            if not await self._try(partial(self.store.commit_slot, slot)):
                 return False
-            # Another slot may have been merged in meanwhile; it is stored by its own flush.
-            self._slot = None if self._slot is slot else self._slot
+            self._slot = None
         while self._plans:
             plan = self._plans[0]
-            if not await self._try(lambda plan=plan: self.store.commit_plan(plan)):  # type: ignore[misc]
+            if not await self._try(partial(self.store.commit_plan, plan)):
                 return False
-            if self._plans and self._plans[0] is plan:
-                self._plans.pop(0)
-        for key, attempt in list(self._attempts.items()):
-            if not await self._try(lambda attempt=attempt: self.store.commit_attempt(attempt)):  # type: ignore[misc]
+            self._plans.pop(0)
+        while self._attempts:
+            key, attempt = next(iter(self._attempts.items()))
+            if not await self._try(partial(self.store.commit_attempt, attempt)):
                 return False
-            if self._attempts.get(key) is attempt:
-                del self._attempts[key]
+            del self._attempts[key]
+        if self.error:
+            log.info("state is stored again")
+        self.error = ""
         return True
 
     async def _try(self, call: Callable[[], object]) -> bool:
@@ -152,7 +175,4 @@ class Journal:
                 log.error("state not stored, going on from memory reason=%s", error)
             self.error = str(error)
             return False
-        if self.error:
-            log.info("state is stored again")
-        self.error = ""
         return True

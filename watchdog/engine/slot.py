@@ -290,7 +290,7 @@ class SlotRunner:
         world = self.world
         for incident in step.incidents:
             world.incidents[incident.id] = incident
-        memory, world.new_memory = world.new_memory, {}
+        memory, dropped_memory = world.memory_changes()
         dropped_streams = world.drop_streams() if self._new_rules else ()
         streams = (state for key, state in arrivals.streams.items() if key not in dropped_streams)
         return SlotCommit(
@@ -307,6 +307,7 @@ class SlotRunner:
             samples=tuple(samples),
             forget_samples_before_ns=self._oldest_sample(tick),
             memory=memory,
+            dropped_memory=dropped_memory,
         )
 
     def _oldest_sample(self, tick: Tick) -> int:

@@ -305,11 +305,22 @@ class World:
         self.series.forget(task=key)
         for stream in [stream for stream in self.streams if stream.task == key]:
             del self.streams[stream]
+        for fact in [fact for fact in self.memory if fact.endswith(fact_about(key, ""))]:
+            del self.memory[fact]
+            self.new_memory.pop(fact, None)
+            self.old_memory.add(fact)
 
     def remember(self, fact: str, value: str = "said") -> None:
-        """Keep a small fact, over restarts too."""
+        """Keep a small fact, over restarts too; one about a task (`fact_about`) goes with it."""
         self.memory[fact] = value
         self.new_memory[fact] = value
+        self.old_memory.discard(fact)
+
+    def memory_changes(self) -> tuple[dict[str, str], tuple[str, ...]]:
+        """Return what T1 has to add to the facts, and what to drop."""
+        added, self.new_memory = self.new_memory, {}
+        dropped, self.old_memory = tuple(sorted(self.old_memory)), set()
+        return added, dropped
 
     @property
     def units(self) -> dict[tuple[str, str], str]:
@@ -374,6 +385,11 @@ class World:
         """The rules that are about the task of a labelset."""
         state = self.states.get(labels.get(TASK, ""))
         return tuple(rule for rule in self.ruleset.rules if state is not None and rule.applies(state.task))
+
+
+def fact_about(task: str, what: str) -> str:
+    """Return the name of a fact about a task, by its key."""
+    return f"{what} // {task}"
 
 
 def _counted(rule: str) -> str:

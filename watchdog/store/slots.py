@@ -46,6 +46,8 @@ def write_slot(connection: sqlite3.Connection, commit: SlotCommit) -> tuple[Tran
     _put_alerts(connection, commit.alerts)
     _put_incidents(connection, commit.incidents)
     stored = _append_transitions(connection, commit.transitions)
+    # Before, for what a task of the same key left behind; after, for what this commit says of one now gone.
+    _drop_tasks(connection, commit.dropped_tasks)
     kept = {state.task.key for state in commit.tasks}
     _put_tasks(connection, commit.tasks)
     _drop_streams(connection, commit.dropped_streams)
@@ -56,6 +58,7 @@ def write_slot(connection: sqlite3.Connection, commit: SlotCommit) -> tuple[Tran
     _put_samples(connection, commit.samples, commit.moment.at)
     if commit.forget_samples_before_ns:
         connection.execute("DELETE FROM samples WHERE time_ns < ?", (commit.forget_samples_before_ns,))
+    _drop_memory(connection, commit.dropped_memory)
     _put_memory(connection, commit.memory)
     _put_moment(connection, commit.moment)
     return stored
@@ -183,6 +186,10 @@ def _put_samples(connection: sqlite3.Connection, samples: Iterable[LogSample], s
         rows.append((*key, slot_us, same[key], value))
         same[key] += 1
     connection.executemany(_SAMPLE, rows)
+
+
+def _drop_memory(connection: sqlite3.Connection, names: Iterable[str]) -> None:
+    connection.executemany("DELETE FROM memory WHERE name = ?", ((codec.clean(name),) for name in names))
 
 
 def _put_memory(connection: sqlite3.Connection, memory: Mapping[str, str]) -> None:
