@@ -70,6 +70,7 @@ class World:
     mark: int = 0
     memory: dict[str, str] = field(default_factory=dict)
     new_memory: dict[str, str] = field(default_factory=dict)  # what T1 has to add
+    old_memory: set[str] = field(default_factory=set)  # what T1 has to drop
     now: datetime = EPOCH  # the newest slot
     forgetting: list[tuple[str, str]] = field(default_factory=list)  # (task, pod), for the next slot
     _stored_blind: dict[ProbeKey, ProbeState] = field(default_factory=dict)
