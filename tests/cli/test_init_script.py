@@ -1,5 +1,6 @@
 """`watchdog init` where nobody can be asked: everything from options and the environment."""
 
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -48,6 +49,16 @@ def test_everything_given_writes_a_file_that_check_accepts(
     checked = watchdog("check")
     assert checked.code == 0
     assert checked.out == "ok: rules.yaml: 10 rules, 1 source, 1 watch entry, 1 channel\n"
+
+
+def test_the_cloud_is_the_one_whose_key_is_set(
+    setup: Any, watchdog: Any, outside: Any, tmp_path: Path
+) -> None:
+    address = f"base_url={outside.cloud.url}"
+    ran = watchdog("init", "--option", address, "--name", "pretrain-*", "--channel", "env:CHAT")
+
+    assert ran.code == 0
+    assert "alaya: { kind: alaya, " in (tmp_path / "rules.yaml").read_text()
 
 
 def test_what_stands_only_in_this_shell_is_named(setup: Any) -> None:
@@ -102,8 +113,13 @@ def test_a_name_that_nothing_fits_yet_is_said_and_written(setup: Any, tmp_path: 
 
 def test_without_a_terminal_everything_that_is_missing_is_one_line(watchdog: Any, tmp_path: Path) -> None:
     ran = watchdog("init", "--cloud", "alaya")
+    bare = watchdog("init")
 
-    assert (ran.code, ran.out) == (2, "")
+    assert (ran.code, ran.out) == (bare.code, bare.out) == (2, "")
+    assert re.search(
+        r"also needed: --cloud alaya or .*, and its key in .*; --task ID .*; --channel ", bare.err
+    )
+    assert bare.err.count("\n") == 1
     assert ran.err == (
         "watchdog: nobody can be asked here; also needed: JOB_WATCHDOG_ALAYA_API_KEY in the environment or "
         "in .env; --task ID or --name GLOB; --channel env:NAME or console "

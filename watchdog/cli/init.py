@@ -177,6 +177,9 @@ class _Wizard:
             missing.append(f"{draft.variable(option)} in the environment or in .env")
         elif words:
             raise typer.BadParameter(self.book.redact(words))
+        self._refuse(missing)
+
+    def _refuse(self, missing: list[str]) -> None:
         if not (self.given.tasks or self.given.globs):
             missing.append("--task ID or --name GLOB")
         if not self.given.channel:
@@ -201,15 +204,19 @@ class _Wizard:
         return draft
 
     def _kind(self) -> "SourceKind":
+        from watchdog.cli.init_cloud import with_secrets
         from watchdog.config.suggest import did_you_mean
         from watchdog.sources.registry import SOURCE_KINDS
 
         names = list(SOURCE_KINDS)
-        name = self.given.cloud or (names[0] if len(names) == 1 else "")
+        likely = with_secrets(SOURCE_KINDS.values(), self.names)
+        name = self.given.cloud
+        if not name and self.asker.interactive:
+            name = self.asker.word("Which cloud?", names, (likely or names)[0])
+        elif not name and len(likely) == 1:
+            name = likely[0]
         if not name:
-            if not self.asker.interactive:
-                raise typer.BadParameter(f"--cloud is needed: {' or '.join(names)}")
-            name = self.asker.word("Which cloud?", names, names[0])
+            self._refuse([f"--cloud {' or '.join(names)}, and its key in the environment or in .env"])
         if name not in SOURCE_KINDS:
             raise typer.BadParameter(f"--cloud {name}: {did_you_mean(name, names)}")
         return SOURCE_KINDS[name]

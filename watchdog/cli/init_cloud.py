@@ -5,7 +5,7 @@ read hidden or taken from where the rule file would find them, and never repeate
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from watchdog.cli.asking import Asker
@@ -107,6 +107,12 @@ class SourceDraft:
             return f"{name} is a secret: set {self.variable(option)} in the environment or in .env instead"
         self.options[name] = value
         return ""
+
+
+def with_secrets(kinds: Iterable[SourceKind], names: Mapping[str, str]) -> list[str]:
+    """Return the names of those kinds of which a secret is set already: likely the one that is meant."""
+    drafts = (SourceDraft(kind=kind, names=names, book=SecretBook()) for kind in kinds)
+    return [draft.name for draft in drafts if draft.secrets]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
