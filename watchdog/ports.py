@@ -81,6 +81,7 @@ class Source(Protocol):
 
     name: str
     capabilities: frozenset[Capability]
+    all_metrics: bool  # there are no others than `metric_infos`
 
     def metric_infos(self) -> tuple[MetricInfo, ...]:
         """The metrics known without asking."""

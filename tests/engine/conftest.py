@@ -143,6 +143,8 @@ class Cloud:
         if question in self.script:
             await self.script[question]()
 
+    all_metrics = False
+
     def metric_infos(self) -> tuple[MetricInfo, ...]:
         return (MetricInfo(name="gpu", unit="ratio"), MetricInfo(name="vram", unit="ratio"))
 

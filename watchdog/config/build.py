@@ -126,6 +126,11 @@ class _Builder:
             channels=self._names("channels"),
             sources=self._names("sources"),
             labels=frozenset(name for entry in watch for name in entry.labels),
+            metrics={
+                spec.name: names
+                for spec in sources
+                if (names := schema.every_metric(self._knowledge.kinds[spec.kind])) is not None
+            },
         )
         builder = RuleBuilder(
             self._surroundings(sources), self._rule_defaults(), known, self._report.scoped("rules")

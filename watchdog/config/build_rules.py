@@ -3,7 +3,7 @@
 What a rule looks for is built by `build_conditions`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from fnmatch import fnmatchcase
@@ -39,11 +39,12 @@ class RuleDefaults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """The names a rule may refer to."""
+    """The names a rule may refer to. metrics: by source, of the sources that have no others."""
 
     channels: Sequence[str]
     sources: Sequence[str]
     labels: frozenset[str]
+    metrics: Mapping[str, frozenset[str]]
 
 
 def built_in(defaults: RuleDefaults) -> Rule:
@@ -107,6 +108,7 @@ class RuleBuilder:
         if found is None:
             return None
         self._check_keys(fields, found, report)
+        self._check_metric(fields, found, select, report)
         name, description = fields.get(keys.NAME), fields.get(keys.DESCRIPTION)
         rule = Rule(
             name="" if name is None else name.text,
@@ -129,6 +131,17 @@ class RuleBuilder:
             quiet_for=fields.value(keys.QUIET_FOR, timedelta(minutes=30)),
         )
         return replace(rule, hold=levels[0].hold, severity=levels[0].severity) if levels else rule
+
+    def _check_metric(self, fields: Fields, found: Condition, select: Selector, report: Report) -> None:
+        """Warn of the sources that lack the rule's metric, if others have it."""
+        metric = getattr(found, "metric", "")
+        if not metric or (self._around.metrics is not None and metric not in self._around.metrics):
+            return  # no source has it, which was said
+        globs = [glob for name, glob in select.patterns if name == "source"]
+        for source, names in self._known.metrics.items():
+            if metric not in names and all(fnmatchcase(source, glob) for glob in globs):
+                message = f"source {source!r} has no metric {metric!r}: the rule leaves its tasks out"
+                report.warning(fields.mark, message)
 
     def _check_keys(self, fields: Fields, found: Condition, report: Report) -> None:
         """Report common keys that mean nothing for this kind of rule."""

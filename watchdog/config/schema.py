@@ -102,6 +102,13 @@ def declared_metrics(kind: SourceKind) -> tuple[MetricInfo, ...] | None:
     return tuple(found) if found else None
 
 
+def every_metric(kind: SourceKind) -> frozenset[str] | None:
+    """Return the names of all metrics of a kind, None if it may have others than those known."""
+    infos = declared_metrics(kind)
+    whole = infos is not None and bool(getattr(kind, "all_metrics", True))
+    return frozenset(info.name for info in infos or ()) if whole else None
+
+
 DEFAULT_INTERVAL = Key(
     name="interval", kind=duration(zero=False), default="60s", meaning="How often the rules are evaluated."
 )

@@ -3,7 +3,7 @@
 Owns which tasks a rule judges right now, and whether the source can be trusted. No verdicts.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -34,6 +34,7 @@ class View:
     tasks, streams: by task key. standing: the health of a capability of a source for one task.
     It is asked once a view. poll: by source. changes: status changes of this slot.
     units, steps: by (source, metric); steps: how rarely points come, where that is known.
+    lacking: (source, metric) that do not exist: a rule leaves the tasks of such a source out.
     """
 
     series: SeriesStore
@@ -44,6 +45,7 @@ class View:
     changes: tuple[StatusChange, ...] = ()
     units: Mapping[tuple[str, str], str] = field(default_factory=dict)
     steps: Mapping[tuple[str, str], timedelta] = field(default_factory=dict)
+    lacking: Collection[tuple[str, str]] = frozenset()
     _blind: dict[ProbeKey, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def poll_ns(self, source: str) -> int:
@@ -95,10 +97,13 @@ def wanted_statuses(rule: Rule) -> frozenset[Status] | None:
 def judged(rule: Rule, view: View, slot_ns: int) -> Iterator[TaskState]:
     """Yield the tasks the rule is about, in a status it looks at, and past `after_start`."""
     wanted = wanted_statuses(rule)
+    metric = getattr(rule.condition, "metric", "")
     for state in view.tasks.values():
         if wanted is not None and state.status not in wanted:
             continue
         if rule.select.patterns and not rule.applies(state.task):
+            continue
+        if metric and (state.task.source, metric) in view.lacking:
             continue
         if begin_ns(rule, state) <= slot_ns:
             yield state

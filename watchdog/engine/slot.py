@@ -263,6 +263,7 @@ class SlotRunner:
             changes=tuple(arrivals.changes),
             units=world.units,
             steps=world.steps,
+            lacking=world.lacking,
         )
 
     def _judge(self, view: View, seen: Mapping[str, list[Occurrence]], tick: Tick, steps: list[Step]) -> None:

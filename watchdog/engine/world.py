@@ -70,6 +70,7 @@ class World:
     mark: int = 0
     memory: dict[str, str] = field(default_factory=dict)
     new_memory: dict[str, str] = field(default_factory=dict)  # what T1 has to add
+    lacking: frozenset[tuple[str, str]] = frozenset()  # (source, metric) that rules name and nobody serves
     old_memory: set[str] = field(default_factory=set)  # what T1 has to drop
     now: datetime = EPOCH  # the newest slot
     forgetting: list[tuple[str, str]] = field(default_factory=list)  # (task, pod), for the next slot
@@ -164,18 +165,29 @@ class World:
         """Work out anew what rules need, after tasks came or went."""
         self._needs = {}
         longest: dict[tuple[str, str], timedelta] = {}
+        self.lacking = frozenset(self._lacking())
         for state in self.states.values():
             wanted = self._needs.setdefault(state.task.key, {})
             for rule in self.ruleset.rules:
                 if not rule.applies(state.task):
                     continue
                 for metric, lookback in needs(rule):
-                    wanted[metric] = max(lookback, wanted.get(metric, timedelta()))
                     pair = (state.task.source, metric)
+                    if pair in self.lacking:
+                        continue
+                    wanted[metric] = max(lookback, wanted.get(metric, timedelta()))
                     longest[pair] = max(lookback, longest.get(pair, timedelta()))
         for (source, metric), lookback in longest.items():
             self.series.keep(source, metric, lookback)
         self._renew_readers()
+
+    def _lacking(self) -> Iterable[tuple[str, str]]:
+        """The metrics of rules that a source, which knows all of its own, does not have."""
+        wanted = {metric for rule in self.ruleset.rules for metric, _ in needs(rule)}
+        for name, source in self.sources.items():
+            if source.all_metrics:
+                known = {info.name for info in source.metric_infos()}
+                yield from ((name, m) for m in wanted - known if not m.startswith(COUNTED))
 
     def wishes(self, source: str, now: datetime) -> Wishes:
         """What a source is to be asked now."""

@@ -60,6 +60,7 @@ class _Known:
 class AlayaSource:
     """One `alaya` entry of the rule file."""
 
+    all_metrics = True
     capabilities = frozenset({Capability.METRICS, Capability.LOGS, Capability.STATUS, Capability.LIST})
 
     def __init__(self, spec: SourceSpec, clock: Clock) -> None:

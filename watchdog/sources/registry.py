@@ -21,6 +21,7 @@ class SourceKind:
     build: Callable[[SourceSpec, Clock], Source]
     options: tuple[SourceOption, ...]
     metrics: tuple[MetricInfo, ...] = ()  # () = only its answers tell
+    all_metrics: bool = True  # `metrics` are all there are
 
 
 def _alaya(spec: SourceSpec, clock: Clock) -> Source:
@@ -37,6 +38,8 @@ def _siflow(spec: SourceSpec, clock: Clock) -> Source:
 
 _KINDS = (
     SourceKind(name="alaya", build=_alaya, options=ALAYA_OPTIONS, metrics=ALAYA_METRICS),
-    SourceKind(name="siflow", build=_siflow, options=SIFLOW_OPTIONS, metrics=SIFLOW_METRICS),
+    SourceKind(
+        name="siflow", build=_siflow, options=SIFLOW_OPTIONS, metrics=SIFLOW_METRICS, all_metrics=False
+    ),
 )
 SOURCE_KINDS: Mapping[str, SourceKind] = {kind.name: kind for kind in _KINDS}

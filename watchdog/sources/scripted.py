@@ -31,6 +31,7 @@ class ScriptedSource:
 
     def __init__(self, script: Script, clock: Clock, true_now: Callable[[], datetime]) -> None:
         self.name = script.source
+        self.all_metrics = False
         missing = {Capability.LIST: not script.listing, Capability.STATUS: not script.status_calls}
         self.capabilities = frozenset(one for one in Capability if not missing.get(one, False))
         self._script = script

@@ -49,6 +49,7 @@ class _Known:
 class SiflowSource:
     """One `siflow` entry of the rule file. Starts nothing before it is asked something."""
 
+    all_metrics = False
     capabilities = frozenset({Capability.METRICS, Capability.LOGS, Capability.STATUS, Capability.LIST})
 
     def __init__(self, spec: SourceSpec, clock: Clock) -> None:
