@@ -23,8 +23,7 @@ from watchdog.config.build import Loaded
 from watchdog.config.rulefile import RuleFile, Start
 from watchdog.config.settings import LoadedSettings
 from watchdog.core.conditions.kinds import Capability
-from watchdog.core.notifications import Answer, DeliveryResult, Message, MessageKind
-from watchdog.core.rules import Severity
+from watchdog.core.notifications import Answer, DeliveryResult
 from watchdog.core.ruleset import Ruleset
 from watchdog.engine.answers import Answers
 from watchdog.engine.control import Control
@@ -34,6 +33,7 @@ from watchdog.engine.looks import renderer
 from watchdog.engine.reloading import Reloader
 from watchdog.notifiers.calls import call_url
 from watchdog.notifiers.registry import build_notifier
+from watchdog.notifiers.sample import TEST_MESSAGE
 from watchdog.ports import Clock, Store
 from watchdog.service import Service
 from watchdog.store.memory import MemoryState
@@ -228,15 +228,6 @@ def _source_answers(engine: Engine) -> Iterator[ProbeAnswer]:
             ok=False,
             detail="too few points cover its window (step too coarse, retention too short, or just started)",
         )
-
-
-TEST_MESSAGE = Message(
-    title="Test · watchdog",
-    body="This is a test message. If you can read it, this channel works.",
-    severity=Severity.INFO,
-    kind=MessageKind.FIRST,
-    incident="test",
-)
 
 
 def _said(result: DeliveryResult) -> str:

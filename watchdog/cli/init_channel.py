@@ -18,6 +18,7 @@ from watchdog.core.notifications import Answer, DeliveryResult
 from watchdog.core.ruleset import ChannelSpec, Secret
 from watchdog.errors import ConfigError, Problem
 from watchdog.notifiers.registry import CONSOLE_SCHEMA, build_notifier, inspect_channel, is_console
+from watchdog.notifiers.sample import TEST_MESSAGE
 from watchdog.ports import Clock
 
 VARIABLE = "TEAM_CHAT_URL"
@@ -135,8 +136,6 @@ def remarks(channel: ChannelDraft) -> tuple[list[str], list[str]]:
 
 def send(channel: ChannelDraft, clock: Clock) -> DeliveryResult:
     """Send the test message and return what the service really answered."""
-    from watchdog.app import TEST_MESSAGE
-
     async def once() -> DeliveryResult:
         notifier = build_notifier(ChannelSpec(name=CHANNEL, url=channel.url), clock)
         try:
