@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from watchdog.core import events
 from watchdog.core.alerts import Change, CloseReason, Incident
 from watchdog.core.conditions.kinds import LogEvent, LogMatch, Silent, StatusEnters
 from watchdog.core.durations import to_ns
@@ -283,3 +284,26 @@ def test_what_has_no_line_is_kept_in_its_own_words() -> None:
     play.slot(0, replace(seen("failed"), evidence=Evidence(summary="running → failed")), rule=ENDED)
 
     assert [(one.text, one.time_ns) for one in play.incident.news] == [("running → failed", to_ns(T0))]
+
+
+def test_fingerprints_that_were_forgotten_are_counted() -> None:  # K5
+    play = Play()
+    for minute in range(4):
+        play.slot(minute, *(seen(f"kind {minute}/{number}") for number in range(FINGERPRINTS_KEPT)))
+    assert len(play.incident.fingerprints) == FINGERPRINTS_KEPT
+    assert play.incident.evicted == 3 * FINGERPRINTS_KEPT
+    assert play.incident.count == 4 * FINGERPRINTS_KEPT
+
+
+def test_beyond_the_room_for_incidents_events_join_one_for_their_task(  # K6
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(events, "MOST_INCIDENTS", 3)
+    play = Play()
+    pods = [ME.plus({"pod": f"p{number}"}) for number in range(10)]
+    play.slot(0, *(seen(labels=labels) for labels in pods))
+    incidents = {incident.labels: incident.count for incident in play.book.open.values()}
+    assert incidents == {pods[0]: 1, pods[1]: 1, pods[2]: 1, ME: 7}
+    play.slot(1, *(seen(labels=labels) for labels in pods))
+    incidents = {incident.labels: incident.count for incident in play.book.open.values()}
+    assert incidents == {pods[0]: 2, pods[1]: 2, pods[2]: 2, ME: 14}

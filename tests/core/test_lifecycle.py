@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
+from watchdog.core import lifecycle
 from watchdog.core.alerts import Alert, Change, CloseReason, Incident, Phase
 from watchdog.core.conditions.kinds import Absent, Aggregate, By, Comparison, StatusIs, Threshold
 from watchdog.core.durations import to_ns
 from watchdog.core.endings import close_rule_removed, close_unwatched, forget, renew
 from watchdog.core.incidents import Book, Step, apply, join
 from watchdog.core.labels import Labels
-from watchdog.core.lifecycle import Gate, advance, gate
+from watchdog.core.lifecycle import Gate, advance, gate, left_out
 from watchdog.core.moments import Moment, Tick
 from watchdog.core.outcomes import Evaluation, Evidence, Outcome
 from watchdog.core.rules import Level, OnNoData, Rule, Selector, Severity
@@ -721,3 +722,36 @@ def test_joined_steps_have_the_effect_of_all() -> None:
     assert not gone.alerts
     assert len(gone.dropped_ids) == 1
     assert apply(Book(), gone) == Book()
+
+
+# Too many of them (K6) ---------------------------------------------------------------------------
+
+
+def test_no_more_labelsets_are_followed_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "MOST_ALERTS", 3)
+    play = Play(NOW)
+    bomb = {gpu(number): T for number in range(10)}
+    evaluation = play.evaluation(bomb, 0.05, None)
+    assert left_out(NOW, evaluation, 0, play.book) == 0
+    play.slot(bomb)
+    assert [alert.labels for alert in play.book.all_alerts()] == [gpu(0), gpu(1), gpu(2)]
+    assert left_out(NOW, evaluation, 0, play.book) == 7
+    assert play.told == [(0, OPENED)]
+
+
+def test_what_was_left_out_is_followed_once_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "MOST_ALERTS", 3)
+    play = Play(NOW)
+    play.slot({gpu(number): T for number in range(5)})
+    play.slot({gpu(number): F if number == 1 else T for number in range(5)})
+    play.slot({gpu(number): F if number == 1 else T for number in range(5)})
+    assert [alert.labels for alert in play.book.all_alerts()] == [gpu(0), gpu(2), gpu(3)]
+
+
+def test_the_room_is_each_rules_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lifecycle, "MOST_ALERTS", 3)
+    play = Play(NOW)
+    play.slot({gpu(number): T for number in range(5)})
+    play.rule = replace(NOW, name="other")
+    play.slot({gpu(number): T for number in range(2)})
+    assert len(play.book.known("other")) == 2

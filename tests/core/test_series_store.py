@@ -334,3 +334,37 @@ def test_a_step_that_becomes_coarser_is_learnt_from_some_points():
         take(store, points(ONE, [minute], [1]), at=minute)
     table = store.table("s", "gpu")
     assert table.columns.spacing[table.row(ONE)] == 5 * MINUTE
+
+
+def test_a_pod_that_gave_way_to_others_long_ago_is_forgotten() -> None:
+    store = SeriesStore()
+    old, new, other = (
+        Labels.of(task=task, pod=pod) for task, pod in (("s/1", "a"), ("s/1", "b"), ("s/2", "c"))
+    )
+    take(store, *(points(labels, [0], [1.0]) for labels in (old, new, other)))
+    take(store, points(new, [1500], [2.0]), at=1500)
+    assert store.forget_outlived(timedelta(hours=24)) == 1
+    assert [labels for labels, _ in store.latest("s", "gpu")] == [new, other]
+    assert store.forget_outlived(timedelta(hours=24)) == 0
+
+
+def test_nothing_is_forgotten_while_a_window_may_reach_it_or_nothing_newer_came() -> None:
+    store = SeriesStore()
+    store.keep("s", "gpu", timedelta(hours=48))
+    old, new = (Labels.of(task="s/1", pod=pod) for pod in ("a", "b"))
+    take(store, points(old, [0], [1.0]))
+    take(store, points(new, [1500], [2.0]), at=1500)
+    assert store.forget_outlived(timedelta(hours=24)) == 0
+    take(store, points(new, [2900], [2.0]), at=2900)
+    assert store.forget_outlived(timedelta(hours=24)) == 1
+
+
+def test_memory_does_not_grow_with_pods_that_come_and_go() -> None:
+    store = SeriesStore()
+    for hour in range(24 * 30):
+        pods = [Labels.of(task="s/1", pod=f"p-{hour}-{number}") for number in range(8)]
+        minutes = [hour * 60 + minute for minute in range(0, 60, 20)]
+        take(store, *(points(pod, minutes, [1.0] * 3) for pod in pods), at=hour * 60 + 59)
+        store.forget_outlived(timedelta(hours=24))
+    assert len(store.latest("s", "gpu")) <= 26 * 8
+    assert store.nbytes < 2_000_000

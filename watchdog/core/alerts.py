@@ -141,6 +141,7 @@ class Incident:
     members: tuple[IncidentMember, ...] = ()
     count: int = 0  # events seen
     fingerprints: tuple[str, ...] = ()  # events: distinct masked fingerprints, newest last, capped
+    evicted: int = 0  # events: fingerprints forgotten because there were too many
     late: bool = False  # events: became visible well after they happened
     news: tuple[EvidenceLine, ...] = ()  # events: the leading line of each kind, newest kind last, capped
     first: Evidence = field(default_factory=Evidence)  # kept from the moment of firing

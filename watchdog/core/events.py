@@ -10,7 +10,15 @@ from datetime import timedelta
 
 from watchdog.core.alerts import Change, CloseReason, Incident, Transition
 from watchdog.core.evidence import headline, lead, of_occurrences
-from watchdog.core.incidents import Book, Step, closed, event_subject, new_incident, transition
+from watchdog.core.incidents import (
+    Book,
+    Step,
+    closed,
+    event_subject,
+    new_incident,
+    task_labels,
+    transition,
+)
 from watchdog.core.labels import Labels
 from watchdog.core.moments import Tick
 from watchdog.core.outcomes import EvidenceLine, Occurrence
@@ -18,6 +26,7 @@ from watchdog.core.rules import Rule
 
 FINGERPRINTS_KEPT = 200
 NEWS_KEPT = 40  # kinds of which a line is kept, until every channel was told
+MOST_INCIDENTS = 500  # of one rule at once; what comes beside them joins one incident for its whole task
 QUIET_DEFAULT = timedelta(minutes=30)  # for an incident whose rule is gone
 NOTICE_QUIET = timedelta(hours=1)  # a notice that is said once may be said again after this
 
@@ -27,9 +36,7 @@ def advance_events(rule: Rule, occurrences: Sequence[Occurrence], book: Book, ti
 
     An incident opens, or takes them in; a fingerprint it does not know is told as an update.
     """
-    groups: dict[Labels, list[Occurrence]] = {}
-    for occurrence in occurrences:
-        groups.setdefault(occurrence.labels, []).append(occurrence)
+    groups = _groups(rule, occurrences, book)
     incidents: list[Incident] = []
     transitions: list[Transition] = []
     for labels, group in groups.items():
@@ -43,6 +50,21 @@ def advance_events(rule: Rule, occurrences: Sequence[Occurrence], book: Book, ti
     return Step(incidents=tuple(incidents), transitions=tuple(transitions))
 
 
+def _groups(rule: Rule, occurrences: Sequence[Occurrence], book: Book) -> dict[Labels, list[Occurrence]]:
+    """Return occurrences by the labels of their incident: their own, while there is room for one more."""
+    groups: dict[Labels, list[Occurrence]] = {}
+    room = MOST_INCIDENTS - sum(name == rule.name for name, _ in book.open) if occurrences else 0
+    for occurrence in occurrences:
+        labels = occurrence.labels
+        if labels not in groups and (rule.name, event_subject(labels)) not in book.open:
+            if room <= 0:
+                labels = task_labels(labels)
+            else:
+                room -= 1
+        groups.setdefault(labels, []).append(occurrence)
+    return groups
+
+
 def _opened(rule: Rule, labels: Labels, group: Sequence[Occurrence], tick: Tick) -> Incident:
     since = min(one.at for one in group)
     incident = _grown(new_incident(rule, labels, event_subject(labels), tick.at, since), group, tick)
@@ -51,13 +73,15 @@ def _opened(rule: Rule, labels: Labels, group: Sequence[Occurrence], tick: Tick)
 
 def _grown(incident: Incident, group: Sequence[Occurrence], tick: Tick) -> Incident:
     ordered = sorted(group, key=lambda one: one.at)
+    fingerprints, evicted = _remembered(incident.fingerprints, [one.fingerprint for one in ordered])
     return replace(
         incident,
         updated_at=tick.at,
         touched=tick.moment.watched,
         since=min(incident.since, ordered[0].at),
         count=incident.count + sum(one.count for one in group),
-        fingerprints=_remembered(incident.fingerprints, [one.fingerprint for one in ordered]),
+        fingerprints=fingerprints,
+        evicted=incident.evicted + evicted,
         late=incident.late or any(one.late for one in group),
         news=_news(incident, ordered),
         latest=of_occurrences(ordered, _lead(incident)),
@@ -80,13 +104,13 @@ def _news(incident: Incident, ordered: Sequence[Occurrence]) -> tuple[EvidenceLi
     return (*incident.news, *reversed(fresh.values()))[-NEWS_KEPT:]
 
 
-def _remembered(known: tuple[str, ...], seen: Sequence[str]) -> tuple[str, ...]:
-    """Return distinct fingerprints, the ones seen last at the end, the oldest dropped."""
+def _remembered(known: tuple[str, ...], seen: Sequence[str]) -> tuple[tuple[str, ...], int]:
+    """Return distinct fingerprints, the ones seen last at the end, and how many older ones were dropped."""
     order = dict.fromkeys(known)
     for fingerprint in seen:
         order.pop(fingerprint, None)
         order[fingerprint] = None
-    return tuple(order)[-FINGERPRINTS_KEPT:]
+    return tuple(order)[-FINGERPRINTS_KEPT:], max(0, len(order) - FINGERPRINTS_KEPT)
 
 
 def quiet_expired(book: Book, tick: Tick, rules: Mapping[str, Rule]) -> Step:

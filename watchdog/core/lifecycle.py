@@ -26,6 +26,7 @@ from watchdog.core.tasks import Status, TaskState
 PENDING_MISSING_INTERVALS = 2
 PENDING_BLOCKED = timedelta(hours=1)  # watched
 FIRING_MISSING = timedelta(minutes=30)  # watched
+MOST_ALERTS = 10_000  # labelsets of one rule that are followed at once
 UNSEEN_INTERVALS = 5  # how soon after a start the first verdict speaks of the time before it
 
 _BLOCKED = frozenset({Outcome.THIN, Outcome.ERROR})
@@ -109,12 +110,14 @@ def advance(
     """Decide what the verdicts of one slot (a column of the evaluation) change.
 
     tasks: the watched tasks by key. A task that is not in it is no longer watched.
-    Costs little for labelsets that are neither TRUE nor known.
+    Costs little for labelsets that are neither TRUE nor known. Beyond `MOST_ALERTS` known ones no new
+    one is followed; how many that leaves out is `left_out`.
     """
     if tick.settling:
         return Step()
     slot = _Slot(rule, tick, rule.identity, rule.levels[0].hold if rule.levels else rule.hold)
     known = book.known(rule.name)
+    room = MOST_ALERTS - len(known)
     doors: dict[str, Gate] = {}
     sights = _sights(rule, evaluation, column, known)
     draft = Draft()
@@ -126,9 +129,19 @@ def advance(
         alert = known.get(labels)
         if alert is not None:
             _advance_known(slot, alert, sight, door, draft)
-        elif door is Gate.OPEN:
+        elif door is Gate.OPEN and room > 0:
+            room -= 1
             _put(_born(slot, labels, sight), None, sight, draft)
     return settle(Verdicts(rule, evaluation, column, tick.at), draft, book, tasks)
+
+
+def left_out(rule: Rule, evaluation: Evaluation, column: int, book: Book) -> int:
+    """Return how many labelsets are TRUE after a slot and not followed, because too many are."""
+    known = book.known(rule.name)
+    if len(known) < MOST_ALERTS:
+        return 0
+    true = np.flatnonzero(evaluation.outcome[:, column] == Outcome.TRUE)
+    return sum(evaluation.labels[g] not in known for g in true.tolist())
 
 
 def _sights(

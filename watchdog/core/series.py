@@ -350,8 +350,25 @@ class SeriesStore:
                 table.forget(gone)
             dropped += rows - table.columns.rows
         if dropped:
-            self._interned.clear()
-            self._interned.update((one, one) for table in self._tables.values() for one in table.labels)
+            self._intern_anew()
+        return dropped
+
+    def forget_outlived(self, age: timedelta) -> int:
+        """Drop series whose task has had newer data of the metric for so long, or a window. Returns how many.
+
+        A source that gives nothing at all drops nothing: it is the data that moves on, not the clock.
+        """
+        dropped = 0
+        for table in self._tables.values():
+            newest = table.columns.newest
+            latest = np.zeros(len(table.task_names), np.int64)
+            np.maximum.at(latest, table.tasks, newest)
+            gone = newest < latest[table.tasks] - max(duration_ns(age), table.keep_ns)
+            if gone.any():
+                table.forget(gone)
+                dropped += int(gone.sum())
+        if dropped:
+            self._intern_anew()
         return dropped
 
     def forget_metric(self, metric: str) -> None:
@@ -392,6 +409,10 @@ class SeriesStore:
     def nbytes(self) -> int:
         """Bytes held by points."""
         return sum(table.columns.nbytes for table in self._tables.values())
+
+    def _intern_anew(self) -> None:
+        self._interned.clear()
+        self._interned.update((one, one) for table in self._tables.values() for one in table.labels)
 
     def _open(self, source: str, metric: str) -> Table:
         key = (source, metric)
