@@ -26,7 +26,7 @@ from watchdog.core.tracking import Diagnosis, diagnose, list_shrank, missed_in_l
 from watchdog.core.view import FRESH_STEPS
 from watchdog.engine.inbox import Inbox, LinesArrived, PointsArrived
 from watchdog.engine.rollcall import AHEAD, FRESH, FRESH_POLLS, RollCall
-from watchdog.engine.world import World
+from watchdog.engine.world import World, fact_about
 
 FLOWING = timedelta(minutes=5)
 LOG = "log"  # what remarks about lines are about
@@ -48,7 +48,7 @@ class Arrivals:
     lines: list[tuple[Task, StreamKey, tuple[LogLine, ...]]] = field(default_factory=list)
     standing: list[LinesArrived] = field(default_factory=list)  # first reads
     streams: dict[StreamKey, StreamState] = field(default_factory=dict)
-    remarks: list[tuple[Task, str, str]] = field(default_factory=list)  # (task, metric, remark)
+    remarks: list[tuple[Task, str, str]] = field(default_factory=list)  # (task, metric or "log", remark)
     dropped_tasks: list[str] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
 
@@ -267,7 +267,7 @@ class Intake:
     def _diagnosis(self, task: str) -> str:
         """What a stale metric means, read together with status and logs."""
         state = self.world.states[task]
-        streams = [s for s in self.world.streams.values() if s.key.task == task]
+        streams = self.world.streams_by_task().get(task, ())
         if not streams:
             return ""
         newest = max((max(s.arrived_ns.values(), default=0) for s in streams), default=0)
@@ -296,6 +296,7 @@ class Intake:
                 found.standing.append(lines)
             if lines.lines:
                 found.lines.append((lines.task, lines.state.key, lines.lines))
+            found.remarks += [(lines.task, "log", remark) for remark in lines.remarks]
             found.notices += _log_notices(lines)
 
     # --- helpers
@@ -315,7 +316,7 @@ class Intake:
 
 def logged(task: str) -> str:
     """The fact that a task's log was not empty when it was first read."""
-    return f"logged/{task}"
+    return fact_about(task, "logged")
 
 
 def _log_notices(lines: LinesArrived) -> Iterable[Notice]:

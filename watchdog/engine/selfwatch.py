@@ -9,19 +9,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+import numpy as np
+from numpy.typing import NDArray
+
 from watchdog.core.alerts import Notice, NoticeKind
 from watchdog.core.blindness import blind_notices
 from watchdog.core.conditions.kinds import Capability, Peers, Share, Threshold
 from watchdog.core.durations import format_duration
 from watchdog.core.health import ProbeKey, Standing
-from watchdog.core.labels import TASK
+from watchdog.core.labels import TASK, Labels
 from watchdog.core.moments import Tick
 from watchdog.core.notices import notice_rule
 from watchdog.core.outcomes import Evaluation, Outcome
 from watchdog.core.rules import OnNoData, Rule, Severity
 from watchdog.core.tasks import Task
 from watchdog.engine.intake import Arrivals, logged
-from watchdog.engine.world import World
+from watchdog.engine.world import World, fact_about
 
 NEVER_A_LINE = timedelta(minutes=30)  # watched, in a running task with a healthy log query
 THIN_POLLS = 3
@@ -35,6 +38,21 @@ def _kind(remark: str) -> str:
     return re.sub(r"[0-9.]+", "#", remark.partition(":")[0])[:80]
 
 
+@dataclass(frozen=True, slots=True)
+class _Owners:
+    """Whose labelsets a rule judges: per labelset the place of its task in `tasks`."""
+
+    labels: tuple[Labels, ...]
+    tasks: tuple[str, ...]
+    codes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, labels: tuple[Labels, ...]) -> "_Owners":
+        places: dict[str, int] = {}
+        codes = [places.setdefault(own.get(TASK, ""), len(places)) for own in labels]
+        return cls(labels, tuple(places), np.array(codes, np.int64))
+
+
 @dataclass(slots=True)
 class SelfWatch:
     """Counts, over slots, what is not as it should be."""
@@ -42,6 +60,7 @@ class SelfWatch:
     world: World
     _unjudged: dict[tuple[str, str], timedelta] = field(default_factory=dict)  # (rule, task) → watched
     _lineless: dict[str, timedelta] = field(default_factory=dict)  # task → watched without a line
+    _owners: dict[str, _Owners] = field(default_factory=dict)  # by rule, as of the newest slot
 
     def notices(
         self, evaluations: Mapping[str, Evaluation], arrivals: Arrivals, tick: Tick
@@ -59,7 +78,7 @@ class SelfWatch:
         for task, metric, remark in arrivals.remarks:
             suspect = remark.startswith(SUSPECT)
             subject = f"{task.key}/{metric if suspect else _kind(remark)}"
-            fact = f"suspect/{subject}"
+            fact = fact_about(task.key, f"suspect {subject.removeprefix(task.key)}")
             if fact in self.world.memory:
                 continue
             self.world.remember(fact, remark)
@@ -78,7 +97,7 @@ class SelfWatch:
         waiting: dict[tuple[str, str], timedelta] = {}
         for name, evaluation in evaluations.items():
             rule, faults = rules[name], _faults(rules[name])
-            for task, outcomes in _by_task(evaluation).items() if faults else ():
+            for task, outcomes in self._outcomes(evaluation).items() if faults else ():
                 state = self.world.states.get(task)
                 if state is None:
                     continue
@@ -94,14 +113,22 @@ class SelfWatch:
                 elif held:  # blind: neither better nor worse
                     waiting[name, task] = held
         self._unjudged = waiting
+        self._owners = {name: owners for name, owners in self._owners.items() if name in evaluations}
 
     def uncovered(self, evaluations: Mapping[str, Evaluation]) -> Iterable[tuple[str, str]]:
         """The rules and tasks' names of which every labelset is THIN right now."""
         rules = {rule.name: rule for rule in self.world.ruleset.rules}
         for name, evaluation in evaluations.items():
-            for task, outcomes in sorted(_by_task(evaluation).items()):
+            for task, outcomes in sorted(self._outcomes(evaluation).items()):
                 if outcomes == {Outcome.THIN} <= _faults(rules[name]) and task in self.world.states:
                     yield name, self.world.states[task].task.name
+
+    def _outcomes(self, evaluation: Evaluation) -> Mapping[str, frozenset[Outcome]]:
+        """The outcomes of each task's labelsets; whose they are is worked out when they change only."""
+        owners = self._owners.get(evaluation.rule)
+        if owners is None or owners.labels != evaluation.labels:
+            owners = self._owners[evaluation.rule] = _Owners.of(evaluation.labels)
+        return _by_task(evaluation, owners)
 
     def _open(self, kind: NoticeKind, subject: str) -> bool:
         """Whether this was said, by this process or an earlier one, and is not over yet."""
@@ -109,12 +136,10 @@ class SelfWatch:
 
     def _never_logged(self, tick: Tick) -> Iterable[Notice]:
         """A healthy log query without one line of a running task is probably asked in the wrong place."""
+        self._lineless = {key: held for key, held in self._lineless.items() if key in self.world.states}
+        by_task = self.world.streams_by_task()
         for key, state in self.world.states.items():
-            streams = [
-                stream
-                for stream in self.world.streams.values()
-                if stream.key.task == key and not stream.key.prefilter
-            ]
+            streams = [stream for stream in by_task.get(key, ()) if not stream.key.prefilter]
             probe = ProbeKey(source=state.task.source, capability=Capability.LOGS, task=key)
             healthy = bool(streams) and self.world.standing(probe) is Standing.GOOD
             if any(stream.lines for stream in streams) or logged(key) in self.world.memory:
@@ -155,12 +180,14 @@ def _window(rule: Rule) -> timedelta:
     return window or timedelta()
 
 
-def _by_task(evaluation: Evaluation) -> Mapping[str, frozenset[Outcome]]:
+def _by_task(evaluation: Evaluation, owners: _Owners) -> Mapping[str, frozenset[Outcome]]:
     """The outcomes of each task's labelsets, by task key."""
-    found: dict[str, set[Outcome]] = {}
-    for labels, code in zip(evaluation.labels, evaluation.outcome[:, 0].tolist(), strict=True):
-        found.setdefault(labels.get(TASK, ""), set()).add(Outcome(code))
-    return {task: frozenset(outcomes) for task, outcomes in found.items()}
+    seen = np.zeros((len(owners.tasks), len(Outcome)), np.bool_)
+    seen[owners.codes, evaluation.outcome[:, 0]] = True
+    sets = {
+        row: frozenset(map(Outcome, np.flatnonzero(row).tolist())) for row in set(map(tuple, seen.tolist()))
+    }
+    return {task: sets[tuple(row)] for task, row in zip(owners.tasks, seen.tolist(), strict=True)}
 
 
 def _unjudged(rule: Rule, task: Task, *, thin: bool) -> Notice:
