@@ -18,19 +18,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from watchdog.cli.demo_clouds import VARIABLES, CloudName, DemoCloud, rules_for
 from watchdog.cli.output import Output, Style, safe, standard_output
 
 if TYPE_CHECKING:
     from watchdog.clock import FastClock
     from watchdog.core.notifications import DeliveryResult, Message
     from watchdog.core.ruleset import Ruleset
-    from watchdog.demo.cloud import StandInCloud
     from watchdog.engine.engine import Engine
     from watchdog.ports import Notifier
 
 SPEED = 130.0
 AFTERMATH = timedelta(minutes=6)  # of the demo's time, for the last messages
-KEY = "demo-key"
 
 
 def demo(
@@ -41,24 +40,26 @@ def demo(
         Path | None, typer.Option(help="Another rule file.", show_default="rules.example.yaml")
     ] = None,
     speed: Annotated[float, typer.Option(help="How many times faster than real time.")] = SPEED,
+    cloud: Annotated[CloudName, typer.Option(help="Which cloud plays.")] = CloudName.ALAYA,
 ) -> int:
     """Watch a training run of the stand-in cloud for two minutes. Needs no account and no network.
 
     A run of four pods goes well, loses a pod to an NCCL error, idles, is restarted, fills its VRAM,
     has a slow pod, recovers and ends; the daemon tells what it sees.
 
-    Examples: watchdog demo; TEAM=slack://… watchdog demo --channel env:TEAM
+    Examples: watchdog demo; watchdog demo --cloud siflow; TEAM=slack://… watchdog demo --channel env:TEAM
     """
     if not 1 <= speed <= 600:
         raise typer.BadParameter("--speed takes a number from 1 to 600")
     output = standard_output()
-    ruleset = _ruleset(rules, channel)
+    ruleset = _ruleset(rules, channel, cloud)
     with tempfile.TemporaryDirectory(prefix="watchdog-demo-") as folder:
-        return asyncio.run(_Demo(ruleset, output, speed, Path(folder)).run())
+        return asyncio.run(_Demo(ruleset, output, speed, Path(folder), cloud).run())
 
 
-def _ruleset(rules: Path | None, channel: str) -> "Ruleset":
-    from watchdog.cli.loading import read_rules
+def _ruleset(rules: Path | None, channel: str, cloud: CloudName) -> "Ruleset":
+    from watchdog.cli.loading import knowledge, read_rules
+    from watchdog.config.build import loads
     from watchdog.core.ruleset import ChannelSpec, Secret
     from watchdog.errors import ConfigError, Problem
 
@@ -74,14 +75,13 @@ def _ruleset(rules: Path | None, channel: str) -> "Ruleset":
         raise typer.BadParameter(
             "--channel takes console or env:NAME (a URL is a secret: keep it in a variable)"
         )
-    names: Mapping[str, str] = {
-        **os.environ,
-        "TEAM_CHAT_URL": url,
-        "ONCALL_URL": url,
-        "JOB_WATCHDOG_ALAYA_API_KEY": KEY,
-    }
-    with resources.as_file(resources.files("watchdog.demo") / "rules.example.yaml") as packaged:
-        ruleset = read_rules(rules or packaged, names).ruleset
+    names: Mapping[str, str] = {**os.environ, "TEAM_CHAT_URL": url, "ONCALL_URL": url, **VARIABLES}
+    if rules is not None:
+        ruleset = read_rules(rules, names).ruleset
+    else:
+        packaged = resources.files("watchdog.demo") / "rules.example.yaml"
+        text = rules_for(cloud, packaged.read_text(encoding="utf-8"))
+        ruleset = loads(text, file=packaged.name, env=names, knowledge=knowledge()).ruleset
     spec = ChannelSpec(name="team", url=Secret(url))
     # The rules are played as written; only whom they notify is the demo's.
     own = tuple(replace(rule, notify=()) for rule in ruleset.rules)
@@ -96,26 +96,25 @@ class _Demo:
     output: Output
     speed: float
     folder: Path
+    where: CloudName
     told: Counter[str] = field(default_factory=Counter)
 
     async def run(self) -> int:
         """Play it to its end; returns the exit code."""
         import watchdog.app  # noqa: F401 - takes a second to load: not a second of the demo's time
         from watchdog.clock import FastClock
-        from watchdog.demo.cloud import StandInCloud
-        from watchdog.demo.cloud_auth import Keys
         from watchdog.demo.story import demo as story
 
         logging.getLogger().setLevel(logging.ERROR)
         clock = FastClock(self.speed)
-        play = story()
-        async with StandInCloud(play, clock=clock, keys=Keys(api_key=KEY)) as cloud:
+        cloud = DemoCloud(self.where, story(), clock)
+        async with cloud.server:
             self._introduce(cloud)
             engine = await self._watch(cloud, clock)
         self._summary(engine, cloud)
         return 0
 
-    async def _watch(self, cloud: "StandInCloud", clock: "FastClock") -> "Engine":
+    async def _watch(self, cloud: DemoCloud, clock: "FastClock") -> "Engine":
         from watchdog.app import StoreThread, build_engine
         from watchdog.building import build_outside
         from watchdog.demo.story import ACTS, END
@@ -148,19 +147,19 @@ class _Demo:
         if life.done():
             await life
 
-    def _of_cloud(self, cloud: "StandInCloud") -> "Ruleset":
+    def _of_cloud(self, cloud: DemoCloud) -> "Ruleset":
         """The rules as they are, pointed at the stand-in cloud and its tasks."""
         from watchdog.core.ruleset import SourceSpec, WatchEntry
 
-        spec = next((spec for spec in self.ruleset.sources if spec.kind == "alaya"), None)
-        options = dict(spec.options if spec else {}) | {"base_url": cloud.url}
-        name = spec.name if spec else "alaya"
-        source = SourceSpec(name=name, kind="alaya", options=options, poll=timedelta(seconds=60))
+        spec = next((spec for spec in self.ruleset.sources if spec.kind == cloud.name), None)
+        options = {**(spec.options if spec else {}), **cloud.options}
+        name = spec.name if spec else str(cloud.name)
+        source = SourceSpec(name=name, kind=cloud.name, options=options, poll=timedelta(seconds=60))
         watch = (WatchEntry(source=name, name="pretrain-*"),)
         return replace(self.ruleset, sources=(source,), watch=watch)
 
-    def _introduce(self, cloud: "StandInCloud") -> None:
-        self.output.line(f"A stand-in cloud answers on {cloud.url}; the daemon polls it like the real one.")
+    def _introduce(self, cloud: DemoCloud) -> None:
+        self.output.line(cloud.introduction)
         self.output.line(
             f"Time runs {self.speed:g} times faster: a minute in {60 / self.speed:.1f} s. Ctrl-C ends it."
         )
@@ -173,8 +172,8 @@ class _Demo:
         self.output.line()
         self.output.stream.flush()
 
-    def _summary(self, engine: "Engine", cloud: "StandInCloud") -> None:
-        requests = cloud.counts()
+    def _summary(self, engine: "Engine", cloud: DemoCloud) -> None:
+        requests = cloud.server.counts()
         asked = ", ".join(f"{count} {what}" for what, count in sorted(requests.items()))
         told = ", ".join(f"{count} {kind}" for kind, count in sorted(self.told.items()))
         left = sum(1 for incident in engine.world.book.open.values() if not incident.event)

@@ -15,7 +15,7 @@ from watchdog.demo.stage import StagedTask
 ZONE = ZoneInfo("Asia/Shanghai")
 NAIVE = "%Y-%m-%d %H:%M:%S"
 DEFAULT_WINDOW = timedelta(minutes=30)
-LOG_SPAN = timedelta(hours=3)
+LOG_SPAN = timedelta(hours=2)
 MOST_NODES = 10
 PLANTED = "stand-in-oss-secret"
 # The story's words, which are the other cloud's, in the SDK's.

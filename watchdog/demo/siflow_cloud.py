@@ -43,6 +43,11 @@ CAPABILITIES = {"logs": "logs", "catalog": "catalogue", "catalog_full": "catalog
 MOST_RECORDED = 100_000
 
 
+def region_of(url: str) -> str:
+    """Return what the stand-in SDK calls an address on loopback."""
+    return f"loopback-{url.rpartition(':')[2]}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One call that came. capability: list, get, pods, logs, catalogue or metrics; task: its id."""
@@ -85,7 +90,7 @@ class StandInSiflow:
     @property
     def region(self) -> str:
         """What the stand-in SDK calls this place."""
-        return f"loopback-{self._server.url.rpartition(':')[2]}"
+        return region_of(self._server.url)
 
     def counts(self) -> Counter[str]:
         """How many calls came, by capability."""

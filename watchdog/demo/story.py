@@ -5,7 +5,7 @@ Data only. Seconds are play seconds; history begins before 0, so that windows ar
 
 from collections.abc import Callable, Mapping
 
-from watchdog.demo.play import Level, Line, Phase, Play, TaskPlay
+from watchdog.demo.play import Level, Line, Phase, Play, TaskPlay, Xid
 
 HISTORY = -150.0
 FIRST_PODS = tuple(f"tn-exqr5k7lvj7k-{role}" for role in ("master-0", "worker-0", "worker-1", "worker-2"))
@@ -59,7 +59,10 @@ def demo() -> Play:
 
     Written in minutes, at the pace of a real run: one point a minute, rules with windows of an hour.
     """
-    slow = Level(metric="gpu", value=0.31, pods="*-worker-1")
+    slow = (
+        Level(metric="gpu", value=0.31, pods="*-worker-1"),
+        Level(metric="GpuTemp", value=93, pods="*-worker-1", gpus=(2, 3), wobble=1),
+    )
     climbing = Level(metric="vram", value=0.71, to=0.985, wobble=0.002)
     full = Level(metric="vram", value=0.985, wobble=0.004)
     pretrain = TaskPlay(
@@ -68,19 +71,23 @@ def demo() -> Play:
         phases=(
             Phase(start=-LONG_BEFORE, pods=FIRST_PODS, levels=BUSY, chatter=CHATTER),
             Phase(start=CRASH, pods=FIRST_PODS[:3], levels=IDLE, chatter=0),
-            Phase(start=RESTART, status="Starting", reason="restarted by enableAutoRetry", chatter=0),
+            Phase(
+                start=RESTART, status="Starting", reason="restarted by enableAutoRetry", chatter=0, retries=1
+            ),
             Phase(
                 start=RESTART + 4 * MINUTE,
                 pods=NEW_PODS,
                 levels=(*BUSY, climbing, _leak(84)),
                 chatter=CHATTER,
+                retries=1,
             ),
-            Phase(start=FULL, pods=NEW_PODS, levels=(*BUSY, full, _leak(110)), chatter=CHATTER),
-            Phase(start=RELIEF, pods=NEW_PODS, levels=(*BUSY, _leak(150)), chatter=CHATTER),
-            Phase(start=SLOW, pods=NEW_PODS, levels=(*BUSY, slow, _leak(158)), chatter=CHATTER),
-            Phase(start=FAST, pods=NEW_PODS, levels=(*BUSY, _leak(185)), chatter=CHATTER),
-            Phase(start=END, status="Succeeded", reason="completed", chatter=0),
+            Phase(start=FULL, pods=NEW_PODS, levels=(*BUSY, full, _leak(110)), chatter=CHATTER, retries=1),
+            Phase(start=RELIEF, pods=NEW_PODS, levels=(*BUSY, _leak(150)), chatter=CHATTER, retries=1),
+            Phase(start=SLOW, pods=NEW_PODS, levels=(*BUSY, *slow, _leak(158)), chatter=CHATTER, retries=1),
+            Phase(start=FAST, pods=NEW_PODS, levels=(*BUSY, _leak(185)), chatter=CHATTER, retries=1),
+            Phase(start=END, status="Succeeded", reason="completed", chatter=0, retries=1),
         ),
+        xids=(Xid(at=CRASH - 3 * MINUTE, pod=DEAD, gpu=5, code="79"),),
         lines=(*_traceback(CRASH, DEAD), *_burst(CRASH + 20, CRASH + 200, FIRST_PODS[:3])),
     )
     queued = TaskPlay(

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from watchdog.core.conditions.kinds import Capability
+from watchdog.core.durations import to_ns
 from watchdog.core.health import Failure
 from watchdog.core.logs import LogPage, LogQuery, ReadKind
 from watchdog.core.ruleset import SourceSpec
@@ -19,7 +20,7 @@ from watchdog.errors import SourceError
 from watchdog.ports import Clock, MetricAnswer, MetricInfo, TaskListing
 from watchdog.sources.answers import failure
 from watchdog.sources.siflow_api import PAGE_SIZE, SiflowApi
-from watchdog.sources.siflow_catalogue import METHOD_OF, Dimension, documented, native, unit_text
+from watchdog.sources.siflow_catalogue import CUSTOM_STEP, METHOD_OF, Dimension, documented, native, unit_text
 from watchdog.sources.siflow_gather import MetricGatherer, Subject
 from watchdog.sources.siflow_logs import LogTail
 from watchdog.sources.siflow_options import read_settings
@@ -72,6 +73,7 @@ class SiflowSource:
         found = {info.name: info for info in documented()}
         for name, unit in self._gatherer.units.items():
             found[name] = changed(found.get(name, MetricInfo(name=name)), unit=unit_text(unit))
+        found |= {name: MetricInfo(name=name, step=CUSTOM_STEP) for name in sorted(self._gatherer.custom)}
         return tuple(found.values())
 
     async def metric(self, task: Task, metric: str, *, since: datetime, now: datetime) -> MetricAnswer:
@@ -93,7 +95,7 @@ class SiflowSource:
             if due and query.kind is ReadKind.HEAD:
                 rows = await self._api.logs(task.id)
                 known.read_at = now
-                known.tail.take(rows, query)
+                known.tail.take(rows, query, to_ns(self._clock.now()))
             return known.tail.serve(query)
 
     async def list_tasks(self) -> TaskListing:
@@ -210,11 +212,13 @@ class SiflowSource:
         window = (now - COMPARED, now)
         place = Dimension.ALL_PODS
         if METHOD_OF[place] not in (await self._api.link.ready()).features:
-            return Roster()
+            return Roster(known=False)
         answer = await self._api.metrics(place, await self._name(task), (native("gpu"),), window)
         labels = [series.labels for metric in answer.metrics for series in metric.series]
         nodes = {label.pod: label.node for label in labels if label.pod and label.node}
-        return Roster(alive=tuple(dict.fromkeys(label.pod for label in labels if label.pod)), nodes=nodes)
+        return Roster(
+            alive=tuple(dict.fromkeys(label.pod for label in labels if label.pod)), nodes=nodes, known=False
+        )
 
 
 def _seen(request: "asyncio.Task[TaskListing] | asyncio.Task[Roster]") -> None:

@@ -3,6 +3,7 @@
 Owns pace and the worker. Every failure is a `SourceError`. Knows nothing of series, lines and statuses.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -80,6 +81,7 @@ class SiflowApi:
         self.link = SiflowLink(settings.python, hello, clock=clock, deadline=settings.deadline)
         self._offer: Offer | None = None
         self._offer_until = timedelta()
+        self._offering = asyncio.Lock()
 
     async def list_page(self, number: int) -> TaskPage:
         """One page of the task list, from 1."""
@@ -142,6 +144,10 @@ class SiflowApi:
 
     async def offer(self) -> Offer:
         """What can be asked; the catalogue is asked for anew every few hours, and need not be there."""
+        async with self._offering:
+            return await self._newest_offer()
+
+    async def _newest_offer(self) -> Offer:
         welcome = await self.link.ready()
         features = frozenset(welcome.features)
         now = self._clock.monotonic()

@@ -85,6 +85,7 @@ class MetricGatherer:
         self._running: set[asyncio.Task[None]] = set()
         self._counted: dict[tuple[str, str, str], Counted] = {}
         self.units: dict[str, str] = {}  # of native metrics, as answers tell
+        self.custom: set[str] = set()  # names of metrics that tasks expose, as far as they were asked for
 
     async def ask(self, subject: Subject, metric: str, since: datetime, now: datetime) -> MetricAnswer:
         """Return points newer than `since`; questions about a task that come at once share their calls."""
@@ -214,6 +215,7 @@ class MetricGatherer:
             entries = await self._api.custom(name)
         except SourceError as error:
             return dict.fromkeys(wanted, error)
+        self.custom |= wanted.keys() & {entry.metric for entry in entries}
         return {
             metric: read_custom(
                 Question(task=task, metric=metric, unit="", since=since, zone=self._zone), entries
@@ -271,6 +273,8 @@ class MetricGatherer:
 
 def _calls(place: Dimension, metrics: Sequence[str], name: str, roster: Roster, offer: Offer) -> list[_Call]:
     """Return the queries for some metrics that are asked in one place."""
+    if roster.known and not roster.alive:
+        return []  # it waits, or has ended
     if place is Dimension.ALL_PODS and 0 < len(roster.alive) < len(metrics):
         listed = offer.listed.get(Dimension.POD, dict.fromkeys(metrics, ""))
         if METHOD_OF[Dimension.POD] in offer.features and all(metric in listed for metric in metrics):

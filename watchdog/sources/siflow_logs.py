@@ -63,21 +63,23 @@ class LogTail:
     looked_ns: int = 0
     lost_ns: tuple[int, int] | None = None
 
-    def take(self, rows: LogRows, query: LogQuery) -> None:
+    def take(self, rows: LogRows, query: LogQuery, now_ns: int) -> None:
         """Take in the newest lines, asked for on behalf of a query.
 
-        What is new and has no time was seen at the query's end; its bookmark counts with the first page.
+        What is new and has no time of its own was written by now, and not after the query's end. The query's
+        bookmark counts with the first page.
         """
         lines = [line for row in _oldest_first(rows) for line in self._lines(row)]
-        looked_ns, self.looked_ns = self.looked_ns or query.start_ns, query.end_ns
+        seen_ns = min(now_ns, query.end_ns)
+        looked_ns, self.looked_ns = self.looked_ns or query.start_ns, seen_ns
         if not lines:
             return  # a log that has not begun, or one that is replaced: the next page will tell
         digests = tuple(line.digest for line in lines)
         first, overlap = self._new(lines, digests, query.bookmark)
         if not overlap and len(rows.rows) >= self.limit:
-            self.lost_ns = looked_ns, query.end_ns
+            self.lost_ns = looked_ns, seen_ns
         self.page = digests
-        self._keep([(lines[place], digests[place]) for place in first], query.end_ns)
+        self._keep([(lines[place], digests[place]) for place in first], seen_ns)
 
     def serve(self, query: LogQuery) -> LogPage:
         """Answer a query from what is known: a page of lines, oldest first."""
@@ -129,9 +131,9 @@ class LogTail:
 
     # --- what is kept
 
-    def _keep(self, new: Sequence[tuple[_Line, str]], end_ns: int) -> None:
+    def _keep(self, new: Sequence[tuple[_Line, str]], seen_ns: int) -> None:
         newest = self.kept[-1].line.time_ns if self.kept else 0
-        first = max(newest + STEP_NS, end_ns - (len(new) - 1) * STEP_NS)
+        first = max(newest + STEP_NS, seen_ns - (len(new) - 1) * STEP_NS)
         for place, (line, digest) in enumerate(new):
             time_ns = line.time_ns or first + place * STEP_NS
             self.kept.append(_Kept(LogLine(time_ns, line.pod, line.text), digest))

@@ -157,7 +157,7 @@ def _warned(found: Found, notes: _Notes) -> None:
         if _CUT.search(text):
             notes.cut = True
             notes.say(f"the source cut its answer, what is missing is not judged: {text}")
-        else:
+        elif not _NOTHING.search(text):  # no data is an answer
             notes.say(f"the source warns: {text}")
     empty = row is not None and not any(series.values for series in row.series)
     if own and empty and not _NOTHING.search(own) and not _CUT.search(own):

@@ -33,6 +33,7 @@ class Roster:
 
     alive: tuple[str, ...] = ()
     nodes: Mapping[str, str] = field(default_factory=dict)
+    known: bool = True  # the cloud listed them all
     since: datetime | None = None  # when the oldest of those alive was created
     ends: tuple[str, ...] = ()  # such as "worker-1 ended with exit code 137"
 
