@@ -52,12 +52,10 @@ def close_stale_notices(
     rules: Collection[str],
     sources: Collection[str],
     channels: Collection[str],
-    blind: Collection[str],
 ) -> Step:
     """End what was said about rules, sources and channels that the rule file does not name any more.
 
-    rules, sources, channels: the names of all in force. blind: the subjects of all that cannot be
-    read; what was said of another, and nobody asks for any more, is over too.
+    rules, sources, channels: the names of all in force.
     """
 
     def gone(incident: Incident) -> bool:
@@ -68,11 +66,27 @@ def close_stale_notices(
                 return incident.params.get(SUBJECT) not in (*rules, *sources)
             case NoticeKind.CHANNEL_BROKEN:
                 return incident.params.get(SUBJECT) not in channels
-            case NoticeKind.SOURCE_BLIND:
-                return incident.params.get(SUBJECT) not in blind
         return False
 
     return _close(book, gone, [], CloseReason.UNWATCHED, at)
+
+
+def close_unasked(book: Book, known: Collection[str], ended: Collection[str], at: datetime) -> Step:
+    """End what was said to be unreadable and is asked by nobody any more: it was not seen again.
+
+    known: the subjects of everything that is, or was, unreadable and is asked. ended: keys of tasks
+    that are over.
+    """
+    gone = [
+        incident
+        for incident in book.open.values()
+        if incident.notice is NoticeKind.SOURCE_BLIND and incident.params.get(SUBJECT) not in known
+    ]
+    reasons = {True: CloseReason.TASK_ENDED, False: CloseReason.UNWATCHED}
+    closings = [closed(one, reasons[one.labels.get(TASK) in ended], at) for one in gone]
+    return Step(
+        incidents=tuple(closings), transitions=tuple(transition(one, Change.CLOSED) for one in closings)
+    )
 
 
 def _close(

@@ -14,7 +14,7 @@ from watchdog.core.alerts import Notice, NoticeKind
 from watchdog.core.conditions.kinds import LogCount, LogEvent
 from watchdog.core.conditions.log import log_occurrences, log_samples
 from watchdog.core.durations import duration_ns, from_ns, to_ns
-from watchdog.core.endings import close_rule_removed, close_stale_notices, renew
+from watchdog.core.endings import close_rule_removed, close_stale_notices, close_unasked, renew
 from watchdog.core.evaluation import evaluate, occurrences
 from watchdog.core.events import advance_events, quiet_expired
 from watchdog.core.incidents import Step, apply, join, situated
@@ -72,6 +72,8 @@ class SlotRunner:
         steps += arrivals.steps
         if self._new_rules:
             self._tidy_up(tick, steps)
+        elif arrivals.changes or arrivals.dropped_tasks:
+            world.drop_unasked()
         seen, samples = self._scan(arrivals, tick)
         self._judge(self.view(arrivals), seen, tick, steps)
         rules = {rule.name: rule for rule in world.ruleset.rules}
@@ -82,7 +84,10 @@ class SlotRunner:
             *self._untold(arrivals),
             *self.selfwatch.notices(self.evaluations, arrivals, tick),
         ]
+        asked = {notice.subject for notice in said if notice.kind is NoticeKind.SOURCE_BLIND}
         self._advance(advance_notices(said, world.book, tick), steps)
+        ended = {key for key, state in world.states.items() if state.status.ended}
+        self._advance(close_unasked(world.book, asked, ended, tick.at), steps)
         world.series.mark()
         commit = self._commit(join(steps), arrivals, samples, tick)
         self._new_rules = False
@@ -116,7 +121,6 @@ class SlotRunner:
             rules=[rule.name for rule in ruleset.rules],
             sources=world.sources.keys(),
             channels=[channel.name for channel in ruleset.channels],
-            blind={state.subject for state in world.health.states.values() if state.blind},
         )
         self._advance(stale, steps)
 

@@ -280,8 +280,8 @@ class World:
         return dropped
 
     def drop_unasked(self) -> None:
-        """Forget how metrics and log streams could be read that no rule wants."""
-        sources = {key: state.task.source for key, state in self.states.items()}
+        """Forget how metrics and log streams could be read that no rule wants, or of a task that is over."""
+        sources = {key: state.task.source for key, state in self.states.items() if not state.status.ended}
         asked = {
             ProbeKey(source=sources[task], capability=Capability.METRICS, task=task, item=metric)
             for task, wanted in self._needs.items()
