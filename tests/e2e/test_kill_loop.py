@@ -2,7 +2,7 @@
 
 The cloud and the webhook receiver outlive the daemon. Half of the kills come at random instants, the
 others in a chosen window: after T1, after T2, once a message is marked as in flight, once it has arrived,
-after T3. WATCHDOG_KILLS says how many (20).
+after T3, after any transaction. WATCHDOG_KILLS says how many (20).
 """
 
 import os
@@ -23,7 +23,7 @@ import pytest
 KILLS = int(os.environ.get("WATCHDOG_KILLS", "20"))
 SEED = int(os.environ.get("WATCHDOG_SEED", "4"))
 PAUSE = 5  # after this kill
-WINDOWS = ("T1", "T2", "started", "sent", "T3")
+WINDOWS = ("T1", "T2", "step", "started", "sent", "T3", "step")
 RULES = r"""
 channels:
   fast: { url: "${FAST}" }

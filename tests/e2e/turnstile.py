@@ -17,7 +17,8 @@ import time
 from pathlib import Path
 
 DECIDED = """
-    SELECT max(seq) > coalesce((SELECT value FROM meta WHERE name = 'mark'), 0) FROM transitions
+    SELECT count(*) FROM transitions t
+    WHERE t.change = 'opened' AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.incident = t.incident)
 """
 COUNT = "SELECT count(*) FROM outbox WHERE state = ?"
 
@@ -30,6 +31,7 @@ class Turnstile:
         self._received = received
         self._deadline = deadline
         self._done = self._count("done")
+        self._steps = int.from_bytes(os.urandom(1)) % 6
 
     def hit(self, window: str) -> bool:
         """Let transactions through until the daemon stands in this window; the lock is then held."""
@@ -55,13 +57,16 @@ class Turnstile:
 
     def _inside(self, window: str) -> bool:
         if window == "T1":  # decided, and not planned
-            return bool(self._value(DECIDED))
+            return self._value(DECIDED) > 0
         if window == "T2":  # planned, and nothing has begun to be sent
             return self._count("pending") > 0 and self._count("inflight") == 0
         if window == "started":  # marked as in flight; sent or not
             return self._count("inflight") > 0
         if window == "sent":  # it has arrived, and the answer cannot be stored
             return self._count("inflight") > 0 and self._arrives()
+        if window == "step":  # after some transaction, whatever it was
+            self._steps -= 1
+            return self._steps < 0
         done, self._done = self._done, self._count("done")  # T3
         return self._done > done
 
