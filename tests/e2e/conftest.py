@@ -31,7 +31,6 @@ with warnings.catch_warnings():
 
 COMMAND = Path(sys.executable).with_name("watchdog")
 API_KEY = "stand-in-api-key"
-TASK = "1234567890"
 PODS = ("calm-master-0", "calm-worker-0")
 PATIENCE = 60.0  # seconds; only ever reached when something hangs
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -137,9 +136,6 @@ class Cloud:
         levels = [{"metric": "gpu", "value": value, "wobble": 0.001}]
         self.control("phase", {"pods": list(PODS), "levels": levels, "chatter": chatter})
 
-    def phase(self, **values: object) -> None:
-        self.control("phase", values)
-
     def fault(self, kind: str, capability: str = "", **more: object) -> None:
         self.control("faults", {"kind": kind, "capability": capability, **more})
 
@@ -197,9 +193,6 @@ class Receiver:
 
     def answers(self, *answers: Mapping[str, object]) -> None:
         _exchange(f"{self.url}/_control/answers", list(answers))
-
-    def forget_answers(self) -> None:
-        _exchange(f"{self.url}/_control/answers", method="DELETE")
 
 
 def _told(line: Mapping[str, Any]) -> Told:
