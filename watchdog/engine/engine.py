@@ -27,6 +27,7 @@ from watchdog.engine.log_reader import Literals
 from watchdog.engine.pulse import Pulse
 from watchdog.engine.relay import Relay, Render
 from watchdog.engine.slot import SlotRunner
+from watchdog.engine.upkeep import Upkeep
 from watchdog.engine.world import World
 from watchdog.ports import Clock, Notifier, PlanCommit, Source, Store
 
@@ -67,6 +68,7 @@ class Engine:
     crew: Crew = field(init=False)
     schedule: Schedule = field(init=False)
     pulse: Pulse = field(init=False)
+    upkeep: Upkeep = field(init=False)
     slots: int = 0
     missed: int = 0
     _notices: list[Notice] = field(default_factory=list)
@@ -80,7 +82,8 @@ class Engine:
         self.pulse = Pulse(started=parts.clock.monotonic())
         self.schedule = Schedule(interval=parts.ruleset.interval)
         self.world = World(ruleset=parts.ruleset, sources=parts.sources, inbox=inbox, literals=_required)
-        self.runner = SlotRunner(world=self.world, patterns=parts.patterns)
+        self.runner = SlotRunner(world=self.world, patterns=parts.patterns, monotonic=parts.clock.monotonic)
+        self.upkeep = Upkeep(world=self.world, runner=self.runner)
         self.journal = Journal(store=parts.store, run=parts.run_blocking)
         self.relay = Relay(
             journal=self.journal,
@@ -204,7 +207,9 @@ class Engine:
         self.slots, self.missed = self.slots + 1, self.missed + tick.missed
         if interruption is not None and interruption.shift < -JUMP_TOLERANCE:
             self.world.clock_set_back(interruption.shift)
+        self.upkeep.tidy(tick.moment.watched)
         notices = [*self._take_notices(), *self._interrupted(interruption), *self._slow(), self._storage()]
+        notices += self.upkeep.notices(tick, self.pulse)
         commit = self.runner.run(self.world.inbox.drain(), tick, notices)
         numbered = self.journal.numbered(commit.transitions)
         self.world.transitions += numbered

@@ -4,7 +4,7 @@ Runs live, in `watchdog test` and in `once`. Takes what arrived, evaluates every
 every alert, and returns what T1 is to store; afterwards the planner (T2) reads its transitions.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -13,6 +13,7 @@ import numpy as np
 from watchdog.core.alerts import Notice, NoticeKind
 from watchdog.core.conditions.kinds import LogCount, LogEvent
 from watchdog.core.conditions.log import log_occurrences, log_samples
+from watchdog.core.damping import Damper
 from watchdog.core.durations import duration_ns, from_ns, to_ns
 from watchdog.core.endings import close_rule_removed, close_stale_notices, close_unasked, renew
 from watchdog.core.evaluation import evaluate, occurrences
@@ -50,10 +51,13 @@ class SlotRunner:
 
     world: World
     patterns: PatternEngine
+    monotonic: Callable[[], timedelta] = timedelta  # only to measure how long a rule takes
+    took: dict[str, timedelta] = field(default_factory=dict)  # by rule, in the newest slot
     intake: Intake = field(init=False)
     selfwatch: SelfWatch = field(init=False)
     evaluations: dict[str, Evaluation] = field(default_factory=dict)  # of the newest slot, by rule
     _scanners: dict[tuple[str, ...], LogScanner] = field(default_factory=dict)
+    _damper: Damper = field(default_factory=Damper)
     _new_rules: bool = True  # the next slot is the first with these rules
     _due_before: dict[str, tuple[str, ...]] | None = None  # incident → channels, under the rules before
 
@@ -85,6 +89,7 @@ class SlotRunner:
             *self.selfwatch.notices(self.evaluations, arrivals, tick),
         ]
         asked = {notice.subject for notice in said if notice.kind is NoticeKind.SOURCE_BLIND}
+        said = self._damper.damped(said, world.book.open, tick.moment.watched)
         self._advance(advance_notices(said, world.book, tick), steps)
         ended = {key for key, state in world.states.items() if state.status.ended}
         self._advance(close_unasked(world.book, asked, ended, tick.at), steps)
@@ -273,15 +278,17 @@ class SlotRunner:
     def _judge(self, view: View, seen: Mapping[str, list[Occurrence]], tick: Tick, steps: list[Step]) -> None:
         slot_ns = to_ns(tick.at)
         slots = np.array([slot_ns], np.int64)
-        self.evaluations = {}
+        self.evaluations, self.took = {}, {}
         for rule in self.world.ruleset.rules:
+            began = self.monotonic()
             if rule.is_event:
                 happened = seen.get(rule.name) or occurrences(rule, view, slot_ns, tick.interval)
                 self._advance(advance_events(rule, happened, self.world.book, tick), steps)
-                continue
-            evaluation = evaluate(rule, view, slots)
-            self.evaluations[rule.name] = evaluation
-            self._advance(advance(rule, evaluation, 0, self.world.book, tick, self.world.states), steps)
+            else:
+                evaluation = evaluate(rule, view, slots)
+                self.evaluations[rule.name] = evaluation
+                self._advance(advance(rule, evaluation, 0, self.world.book, tick, self.world.states), steps)
+            self.took[rule.name] = self.monotonic() - began
 
     def _advance(self, step: Step, steps: list[Step]) -> None:
         if not step.empty:
