@@ -415,9 +415,14 @@ def test_seeing_again_says_for_how_long_it_was_blind() -> None:
 def test_a_notice_that_ends_for_another_reason_is_not_called_over() -> None:
     over = notice(NoticeKind.SOURCE_BLIND, BLIND, closed_at=T, close_reason=CloseReason.UNWATCHED)
 
-    title = message(over, MessageKind.CLOSED).title
+    told = message(over, MessageKind.CLOSED)
 
-    assert title == "Closed · watchdog · cannot read logs, metrics of alaya: key expired: no longer watched"
+    assert (
+        told.title == "Closed · watchdog · cannot read logs, metrics of alaya: key expired: no longer watched"
+    )
+    assert told.body.split("\n")[0].startswith("Blind from ")
+    assert "It is not known to have recovered." in told.body
+    assert "judged again" not in told.body
 
 
 def test_not_watching_is_told_with_both_times() -> None:

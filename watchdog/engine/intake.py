@@ -249,7 +249,7 @@ class Intake:
         for probe in probes:
             if probe.key.source not in self.world.sources:
                 continue
-            if probe.key.task and probe.key.task not in self.world.states:
+            if probe.key.task and not self.world.asked(probe.key):
                 continue
             before = found.get(probe.key)
             if before is None or before.failure is None or probe.failure is not None:

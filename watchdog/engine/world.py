@@ -294,6 +294,11 @@ class World:
         }
         self.health = only_asked(self.health, asked)
 
+    def asked(self, key: ProbeKey) -> bool:
+        """Whether this is asked of a task that is watched; metrics only until it ends."""
+        state = self.states.get(key.task)
+        return state is not None and not (key.capability is Capability.METRICS and state.status.ended)
+
     def answered(self, task: str, metric: str) -> None:
         """Note that an answer came: soon nothing more of the past is wanted than usual."""
         left = self._deep.get((task, metric), 0) - 1

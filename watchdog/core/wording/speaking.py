@@ -44,8 +44,13 @@ def notice_lines(notification: Notification, voice: Voice) -> list[str]:
     text = _texts(incident, voice)
     fields = _fields(notification, voice)
     over = notification.kind in (MessageKind.CLOSED, MessageKind.COMBINED)
-    lines = _all(text.over_body if over and text.over_body else text.body, fields)
+    body = text.over_body if over and text.over_body else text.body
+    if over and incident.close_reason is not CloseReason.RECOVERED:  # what it says of a good end is not so
+        body = tuple(template for template in body if {"since", "until"} <= _braces(template))
+    lines = _all(body, fields)
     used = {name for template in (*text.title, *text.body, *text.over_body) for name in _braces(template)}
+    if over and incident.close_reason is not CloseReason.RECOVERED:
+        lines.append(words.not_known)
     if not over:
         lines += [
             words.notice_param.format(name=name, value=fields[name])
