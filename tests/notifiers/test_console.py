@@ -138,3 +138,23 @@ async def test_standard_output_is_looked_up_when_it_is_written(
 
     assert "56 of 64 GPUs" in capsys.readouterr().out
     await channel.close()
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+async def test_what_a_log_collector_may_bring_back_is_marked_line_by_line(show: Any, message: Make) -> None:
+    piped, terminal = io.StringIO(), Terminal()
+
+    await show(message(), piped, mark="[ours]")
+    await show(message(), terminal, mark="[ours]")
+
+    assert piped.getvalue() == (
+        "[ours] [critical] gpu-idle llama-70b\n[ours]   56 of 64 GPUs idle since 02:10\n"
+        "[ours]   incident k3x9q2mf\n\n"
+    )
+    assert "[ours]" not in terminal.getvalue()

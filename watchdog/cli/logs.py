@@ -20,7 +20,10 @@ _PRIORITY = {"DEBUG": 7, "INFO": 6, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}
 
 
 class _Formatter(logging.Formatter):
-    """Formats one record in one line, with every secret hidden."""
+    """Formats a record, with every secret hidden; each of its lines is marked as ours.
+
+    So that a log rule of ours can never match what we say of it, wherever our log is collected.
+    """
 
     def __init__(self, style: LogFormat, redact: Callable[[str], str], *, journal: bool) -> None:
         super().__init__()
@@ -29,24 +32,27 @@ class _Formatter(logging.Formatter):
         self._journal = journal
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return the line, or the lines of a traceback."""
         text = record.getMessage()
         if record.exc_info:
             text += "\n" + self.formatException(record.exc_info)
-        text = mask(self._redact(text)).replace("\n", "\n  ")
+        text = mask(self._redact(text))
         at = datetime.fromtimestamp(record.created, UTC)
         if self._json:
             fields = {
                 "time": at.isoformat(),
                 "level": record.levelname.lower(),
+                "program": OWN_LINE,
                 "logger": record.name,
                 "text": text,
             }
             return json.dumps(fields, ensure_ascii=False)
-        text = f"{OWN_LINE} {text}"  # so that a log rule of ours can never match what we say of it
         if self._journal:
-            return f"<{_PRIORITY.get(record.levelname, 6)}>{record.name}: {text}"
-        return f"{at:%Y-%m-%d %H:%M:%S}Z {record.levelname:<7} {record.name}: {text}"
+            head = f"<{_PRIORITY.get(record.levelname, 6)}>{record.name}: {OWN_LINE}"
+        else:
+            head = f"{at:%Y-%m-%d %H:%M:%S}Z {record.levelname:<7} {record.name}: {OWN_LINE}"
+        first, *others = text.splitlines() or [""]
+        return "\n".join([f"{head} {first}", *(f"{head}   {line}" for line in others)])
 
 
 def configure(level: LogLevel, style: LogFormat, redact: Callable[[str], str]) -> None:

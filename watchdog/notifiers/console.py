@@ -24,7 +24,10 @@ _FULL = frozenset({errno.EAGAIN, errno.EDQUOT, errno.EINTR, errno.ENOSPC})
 
 
 class ConsoleNotifier(ThreadedNotifier):
-    """Prints messages. `stream` is asked for at each send; `colour` None = only on a terminal."""
+    """Prints messages. `stream` is asked for at each send; `colour` None = only on a terminal.
+
+    mark: what each line begins with where it is no terminal, since a log collector may bring it back to us.
+    """
 
     def __init__(
         self,
@@ -33,17 +36,21 @@ class ConsoleNotifier(ThreadedNotifier):
         *,
         stream: Callable[[], TextIO] = lambda: sys.stdout,
         colour: bool | None = None,
+        mark: str = "",
         deadline: timedelta = DEADLINE,
     ) -> None:
         def make_sender() -> Callable[[Message], DeliveryResult]:
-            return lambda message: _print(message, stream(), colour)
+            return lambda message: _print(message, stream(), colour, mark)
 
         super().__init__(name, CONSOLE, clock, make_sender, deadline=deadline)
 
 
-def _print(message: Message, stream: TextIO, colour: bool | None) -> DeliveryResult:
+def _print(message: Message, stream: TextIO, colour: bool | None, mark: str) -> DeliveryResult:
     try:
-        text = _layout(message, stream.isatty() if colour is None else colour)
+        terminal = stream.isatty()
+        text = _layout(message, terminal if colour is None else colour)
+        if mark and not terminal:
+            text = "".join(f"{mark} {line}\n" if line else "\n" for line in text.splitlines())
         encoding = stream.encoding or "utf-8"
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()

@@ -4,11 +4,13 @@ from datetime import timedelta
 from pathlib import Path
 
 from watchdog.core.ruleset import ChannelSpec
+from watchdog.core.scanning import OWN_LINE
 from watchdog.notifiers.console import ConsoleNotifier
 from watchdog.notifiers.threaded import DEADLINE
 from watchdog.ports import Clock, Notifier
 
 CONSOLE_SCHEMA = "console"
+FOR_PEOPLE = "console://terminal"  # people read it, even through a pipe: no mark before each line
 
 
 def build_notifier(
@@ -21,7 +23,8 @@ def build_notifier(
     that is not the console imports Apprise (about half a second): build before the loop is busy.
     """
     if is_console(spec.url):
-        return ConsoleNotifier(spec.name, clock, deadline=deadline)
+        mark = "" if spec.url.strip() == FOR_PEOPLE else OWN_LINE
+        return ConsoleNotifier(spec.name, clock, mark=mark, deadline=deadline)
     from watchdog.notifiers.apprise import AppriseNotifier
 
     return AppriseNotifier(
