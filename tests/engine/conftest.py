@@ -100,6 +100,7 @@ class Cloud:
     """
 
     name = "src"
+    all_metrics = False
 
     def __init__(self, clock: VirtualWorld) -> None:
         self.clock = clock
@@ -142,8 +143,6 @@ class Cloud:
         self.asked.append((self.clock.monotonic() / MINUTE, question))
         if question in self.script:
             await self.script[question]()
-
-    all_metrics = False
 
     def metric_infos(self) -> tuple[MetricInfo, ...]:
         return (MetricInfo(name="gpu", unit="ratio"), MetricInfo(name="vram", unit="ratio"))

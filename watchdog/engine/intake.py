@@ -167,7 +167,7 @@ class Intake:
         for key, task in tasks.items():
             state = world.states.get(key)
             if state is None:
-                world.states[key] = TaskState(task=task, watched_since=tick.at)
+                world.states[key] = self._found(task, tick)
                 changed = True
             elif state.task != task:
                 changed = True
@@ -181,12 +181,21 @@ class Intake:
             world.health = only_tasks(world.health, world.states.keys())
         self._close_unwatched(tick, found)
 
+    def _found(self, task: Task, tick: Tick) -> TaskState:
+        """Return a new task as the list that has it says it is: what it enters from now on is news."""
+        state = TaskState(task=task, watched_since=tick.at)
+        row = self._row(task)
+        return state if row is None else observe_task(state, replace(row, task=task), tick.at, listed=True)[0]
+
+    def _row(self, task: Task) -> TaskObservation | None:
+        listed = self.world.listings.get(task.source, ())
+        return next((row for row in listed if row.task.id == task.id), None)
+
     def _renamed(self, state: TaskState, task: Task, tick: Tick, found: Arrivals) -> TaskState:
         """The entry's labels changed, or the same name has a new id in the cloud: another attempt."""
         if task.id == state.task.id:
             return replace(state, task=task)
-        listed = self.world.listings.get(task.source, ())
-        row = next((row for row in listed if row.task.id == task.id), None)
+        row = self._row(task)
         if row is None:
             return replace(state, task=task)
         after, changes = observe_task(state, replace(row, task=task), tick.at, listed=True)
