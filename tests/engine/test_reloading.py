@@ -36,6 +36,8 @@ class Desk:
         self.changes: list[str] = []
         self.file = RuleFile(self.path, folder / "state.db", self._parse)
         self.results: list[Reloaded] = []
+        self.takes = timedelta()
+        self.open = self.most = 0
 
     def write(self, text: str) -> None:
         self.path.write_text(text, encoding="utf-8")
@@ -46,6 +48,10 @@ class Desk:
 
     async def prepare(self, before: Parts) -> Prepared:
         self.loads.append(self.bench.world.monotonic().total_seconds())
+        self.open += 1
+        self.most = max(self.most, self.open)
+        await self.bench.world.sleep(self.takes)
+        self.open -= 1
         judged = self.file.judge()
         if judged.loaded is None:
             return Prepared(digest=judged.digest, parts=None, problems=judged.problems)
@@ -223,7 +229,9 @@ def test_many_asked_for_at_once_are_done_one_after_the_other(desk: Desk) -> None
         done = await asyncio.gather(*(reloader.reload("asked to") for _ in range(5)))
         return done[-1]
 
+    desk.takes = timedelta(seconds=0.5)
     desk.live(100, (10, lambda _: desk.write(MORE)), (20, many))
+    assert desk.most == 1
     assert desk.changes.count("more") == 1
     assert 6 <= len(desk.loads) <= 7  # signals that come together are one
 

@@ -108,20 +108,21 @@ class Control:
             log.info("the control socket is there now path=%s", self.path)
         self._failed = failure
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        me = asyncio.current_task()
-        assert me is not None
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._clients) >= MAX_CLIENTS:
             writer.write(write_refusal(Refusal(ErrorCode.BUSY, "too many clients: try again in a moment")))
             writer.close()
             return
-        self._clients.add(me)
+        client = asyncio.ensure_future(self._attend(reader, writer))
+        self._clients.add(client)
+        client.add_done_callback(self._clients.discard)
+
+    async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await self._serve(reader, writer)
         except (ConnectionError, TimeoutError):
             pass  # it left, or does not take its answer
         finally:
-            self._clients.discard(me)
             writer.transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
