@@ -157,6 +157,8 @@ class Query:
     @property
     def offered(self) -> frozenset[str]:
         """What the dimension has."""
+        if self.call == "resource":
+            return frozenset(NATIVES)
         dimension = {"metrics": "task", "pod_metrics": "pod", "node_metrics": "node"}
         return IN_DIMENSION[dimension.get(self.call, self.call)]
 
@@ -226,7 +228,7 @@ def _metric(query: Query, name: str) -> dict[str, object]:
     warned = query.faults.get(FaultKind.WARNED)
     if warned is not None and warned.value in ("", name):
         return {**row, "warning": "the metric's store did not answer"}
-    if name not in query.offered and query.call != "resource":
+    if name not in query.offered:
         return {**row, "warning": f"metric {name} is not supported in this dimension"}
     native = NATIVES[name]
     unit = query.faults[FaultKind.UNIT].value if FaultKind.UNIT in query.faults else native.unit

@@ -125,7 +125,7 @@ class StandInSiflow:
             return json_reply({"status": False, "msg": "no such path"}, 404)
         if len(self.calls) < MOST_RECORDED:
             self.calls.append(call)
-        faults = self.faults.active(call.capability, call.task)
+        faults = self.faults.active(call.capability, self._blamed(call))
         if not self._signed(request):
             return json_reply({"status": False, "msg": "signature mismatch"}, 401)
         if FaultKind.REFUSED in faults:
@@ -140,6 +140,11 @@ class StandInSiflow:
         if how:
             reply = changed(reply, headers={**reply.headers, "X-Stand-In": how})
         return spoiled(reply, faults)
+
+    def _blamed(self, call: Call) -> str:
+        """Whom a fault may be about: the pod that is asked about, or else the task."""
+        pod = str(call.asked.get("pod_name") or call.asked.get("pod") or "")
+        return pod if any(fault.task == pod for fault in self.faults.faults) else call.task
 
     def _located(self, request: Request) -> Call | None:
         """Read what is asked, and about which task."""

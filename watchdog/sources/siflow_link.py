@@ -50,7 +50,7 @@ PASSED_ON = (
 START_WITHIN = timedelta(seconds=60)  # a cold disk and a large package
 FIRST_WAIT = timedelta(seconds=2)
 LONGEST_WAIT = timedelta(minutes=5)
-ENDING_S = 5.0
+ENDING_S = 2.0
 SAID_KEPT = 2000  # bytes of what it wrote to stderr
 
 T = TypeVar("T")
@@ -283,8 +283,12 @@ class SiflowLink:
             while True:
                 size = frame_length(await output.readexactly(HEADER.size))
                 self._take(worker, await output.readexactly(size))
-        except (asyncio.IncompleteReadError, ConnectionError, SourceError):
-            worker.kill()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            with contextlib.suppress(TimeoutError):  # it is ending: let it, so that its code is known
+                await asyncio.wait_for(worker.process.wait(), ENDING_S)
+        except SourceError:
+            pass  # it speaks another language
+        worker.kill()
         await worker.process.wait()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(worker.process.pid, signal.SIGKILL)  # what the SDK may have left behind

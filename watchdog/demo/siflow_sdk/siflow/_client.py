@@ -11,7 +11,7 @@ CLUSTERS: Mapping[str, tuple[str, ...]] = {
     "cn-shanghai": ("hercules", "changliu", "shmaas"),
 }
 LOOPBACK = "loopback-"  # the stand-in's own region, its port follows
-LOOPBACK_CLUSTERS = ("auriga", "auriga-0.2.9", "auriga-no-catalogue")
+LOOPBACK_CLUSTERS = ("auriga", "auriga-0.2.9", "auriga-no-catalogue", "auriga-generic")
 
 
 class _NoCatalogue(Tasks):
@@ -50,6 +50,9 @@ class SiFlow:
         http = Http(base, (key, secret), (region, cluster), (timeout, max_retries))
         if cluster == "auriga-0.2.9":
             self.tasks: OldTasks = OldTasks(http)
+            return
+        if cluster == "auriga-generic":
+            self.tasks, self.metrics = OldTasks(http), Metrics(http)
             return
         self.tasks = _NoCatalogue(http) if cluster == "auriga-no-catalogue" else Tasks(http)
         self.metrics = Metrics(http)
