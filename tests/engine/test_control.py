@@ -234,6 +234,17 @@ async def test_a_client_that_never_reads_is_left(serve: Serve, connect: Connect,
     assert (await (await connect()).says(STATUS))["ok"]
 
 
+async def test_an_answer_arrives_whole_though_the_client_has_nothing_more_to_say(
+    serve: Serve, connect: Connect, place: Path
+) -> None:
+    await serve()
+    client = await connect()
+    client.writer.write(b'{"verb":"names"}\n')
+    client.writer.write_eof()
+    await asyncio.sleep(0.2)  # the answer fills every buffer in between
+    assert len((await client.hears())["result"]["names"]) == 3000
+
+
 async def test_two_hundred_connections_cost_no_more_than_a_few_and_the_loop_goes_on(
     serve: Serve, connect: Connect, place: Path
 ) -> None:
