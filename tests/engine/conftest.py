@@ -116,8 +116,8 @@ class Cloud:
         self.page = 500
 
     def task(self, number: str = "1", name: str = "") -> Task:
-        name = name or f"run-{number}"
-        return Task(key=f"src/{name}", source="src", id=number, name=name)
+        """Watched by id, or by name."""
+        return Task(key=f"src/{name or number}", source="src", id=number, name=name or f"run-{number}")
 
     def minutes(self, question: str) -> list[float]:
         """When a question was asked."""

@@ -101,7 +101,7 @@ def test_everything_is_asked_once_a_poll(lab: Lab) -> None:
 def test_a_metric_is_named_in_its_probe(lab: Lab) -> None:
     lab.poll(0.5)
     assert {probe.key for probe in lab.inbox.probes} == {
-        ProbeKey(source="src", capability=capability, task=f"src/run-{n}", item=item)
+        ProbeKey(source="src", capability=capability, task=f"src/{n}", item=item)
         for n in (1, 2)
         for capability, item in ((Capability.STATUS, ""), (Capability.METRICS, "gpu"))
     }
@@ -116,7 +116,7 @@ def test_a_failing_question_backs_off_and_slows_no_other(lab: Lab) -> None:
     assert max(later - sooner for sooner, later in pairwise(asked)) <= 15
     for question in ("status/1", "status/2", "gpu/2"):
         assert len(lab.bench.cloud.minutes(question)) == 61
-    failed = lab.probes(Capability.METRICS, "src/run-1")
+    failed = lab.probes(Capability.METRICS, "src/1")
     assert {(probe.failure, probe.detail) for probe in failed} == {(Failure.FORBIDDEN, "as scripted")}
 
 
@@ -149,10 +149,10 @@ def test_a_hanging_question_delays_no_other_and_is_not_asked_again(lab: Lab) -> 
 def test_a_question_that_is_never_answered_counts_as_failing(lab: Lab) -> None:
     lab.bench.cloud.script["gpu/1"] = taking(lab.bench, EVER)
     lab.poll(9.5)
-    failed = lab.probes(Capability.METRICS, "src/run-1")
+    failed = lab.probes(Capability.METRICS, "src/1")
     assert [probe.failure for probe in failed] == [Failure.TIMEOUT] * 5  # minutes 5 to 9
     assert failed[0].detail == "no answer for 5m"
-    assert all(probe.failure is None for probe in lab.probes(Capability.METRICS, "src/run-2"))
+    assert all(probe.failure is None for probe in lab.probes(Capability.METRICS, "src/2"))
 
 
 def test_an_answer_that_is_only_slow_is_no_failure(lab: Lab) -> None:
@@ -160,7 +160,7 @@ def test_an_answer_that_is_only_slow_is_no_failure(lab: Lab) -> None:
     lab.poll(20)
     assert lab.bench.cloud.minutes("gpu/1") == [0, 5, 10, 15]
     assert all(probe.failure is None for probe in lab.inbox.probes)
-    assert [key.task for key in lab.collector.late_questions()] == ["src/run-1"]
+    assert [key.task for key in lab.collector.late_questions()] == ["src/1"]
 
 
 def test_slowness_is_over_with_the_first_quick_answer(lab: Lab) -> None:
@@ -195,11 +195,11 @@ def test_a_bug_of_an_adapter_is_a_failure_of_its_question_and_is_logged_once(
     lab.bench.cloud.script["gpu/1"] = bug
     with caplog.at_level(logging.INFO):
         lab.poll(20.5)
-    failed = lab.probes(Capability.METRICS, "src/run-1")
+    failed = lab.probes(Capability.METRICS, "src/1")
     assert {(probe.failure, probe.detail) for probe in failed} == {(Failure.MALFORMED, "KeyError")}
     assert len(lab.bench.cloud.minutes("gpu/2")) == 21
     (record,) = [record for record in caplog.records if "unforeseen" in record.message]
-    assert "src/run-1" in record.message
+    assert "src/1" in record.message
     assert record.exc_info is not None
 
 
@@ -225,6 +225,19 @@ def test_settling_waits_no_longer_than_its_grace(lab: Lab) -> None:
 
     assert lab.bench.run(main) == timedelta(seconds=10)
     assert len(lab.inbox.points) == 1, "what has come is there"
+
+
+def test_settling_does_not_wait_for_what_has_been_hanging_for_long(lab: Lab) -> None:
+    lab.bench.cloud.script["gpu/1"] = taking(lab.bench, EVER)
+
+    async def main() -> timedelta:
+        lab.collector.start_due()
+        await lab.bench.world.sleep(MINUTE)
+        lab.collector.start_due()
+        await lab.collector.settled(timedelta(seconds=10))
+        return lab.bench.world.monotonic() - MINUTE
+
+    assert lab.bench.run(main) == timedelta()
 
 
 def test_settling_without_questions_does_not_wait(lab: Lab) -> None:

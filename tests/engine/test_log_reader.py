@@ -41,7 +41,7 @@ class Lab:
         self.bench, self.inbox = bench, Inbox()
         self.reader = LogReader(
             task=bench.cloud.task("1"),
-            key=StreamKey(task="src/run-1"),
+            key=StreamKey(task="src/1"),
             inbox=self.inbox,
             literals=lambda: (("ERROR",), ("x+y",)),
         )

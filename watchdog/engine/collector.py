@@ -25,6 +25,7 @@ from watchdog.ports import Clock, Source
 log = logging.getLogger(__name__)
 
 SHORTEST_SLEEP = timedelta(milliseconds=10)
+CLOSING = timedelta(seconds=2)
 HANGING = timedelta(minutes=5)  # a question unanswered for so long, and for …
 HANGING_POLLS = 5  # … so many polls, is failing
 UNFORESEEN = "a source failed in an unforeseen way source=%s asked=%s task=%s item=%s"
@@ -97,11 +98,16 @@ class Collector:
         self._report_hanging(now)
 
     async def settled(self, grace: timedelta) -> None:
-        """Wait until every question in flight is answered, but no longer than `grace`."""
-        if not self._asking:
+        """Wait for the questions that have just been asked, but no longer than `grace`.
+
+        What has been in flight for longer than that is waited for by nobody: see `late_questions`.
+        """
+        now = self.clock.monotonic()
+        recent = [asking.task for asking in self._asking.values() if now - asking.began < grace]
+        if not recent:
             return
         patience = asyncio.ensure_future(self.clock.sleep(grace))
-        answers = asyncio.ensure_future(asyncio.wait([asking.task for asking in self._asking.values()]))
+        answers = asyncio.ensure_future(asyncio.wait(recent))
         try:
             await asyncio.wait([patience, answers], return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -116,7 +122,7 @@ class Collector:
 
     async def close(self) -> None:
         """Wait shortly for what is in flight (requests are not cancelled midway), then disconnect."""
-        await self.settled(timedelta(seconds=2))
+        await self.settled(CLOSING)
         await self.source.close()
 
     def _next_due(self, now: timedelta) -> timedelta:

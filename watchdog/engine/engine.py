@@ -163,9 +163,11 @@ class Engine:
 
     async def stop(self, patience: timedelta = timedelta(seconds=3)) -> None:
         """After `run` was cancelled: end deliveries in flight, disconnect, release the store."""
-        await asyncio.gather(self.relay.drain(patience), self.crew.close())
-        await self.relay.close()
-        await self.journal.close()
+        try:
+            await asyncio.gather(self.relay.drain(patience), self.crew.close())
+            await self.relay.close()
+        finally:
+            await self.journal.close()
 
     async def _slots(self) -> None:
         clock = self.parts.clock

@@ -138,9 +138,11 @@ class Journal:
 
     async def close(self) -> None:
         """Store what is left, if the disk takes it, and release the file."""
-        async with self._turn:
-            await self._flush()
-        await self.run(self.store.close)
+        try:
+            async with self._turn:
+                await self._flush()
+        finally:
+            await self.run(self.store.close)
 
     async def _flush(self) -> bool:
         """Store the backlog in order: T1, T2s, T3s. Each part is dropped once it is stored.
