@@ -5,6 +5,7 @@ last two minutes, up to NOW) and the same log lines, told in its own way.
 """
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -23,11 +24,13 @@ from watchdog.core.script import Fault, Script, ScriptedLine, ScriptedSeries, Sc
 from watchdog.core.series import SeriesPoints
 from watchdog.core.tasks import Status, Task
 from watchdog.demo.cloud import StandInCloud
+from watchdog.demo.siflow_cloud import SDK_PATH, StandInSiflow
 from watchdog.demo.story import CALM_PODS, calm
 from watchdog.errors import SourceError
 from watchdog.ports import Source
 from watchdog.sources.alaya import AlayaSource
 from watchdog.sources.scripted import ScriptedSource
+from watchdog.sources.siflow import SiflowSource
 
 NOW = datetime(2026, 9, 10, 4, 0, tzinfo=UTC)
 NOW_NS = to_ns(NOW)
@@ -79,6 +82,29 @@ async def alaya() -> AsyncIterator[World]:
 
 
 @asynccontextmanager
+async def siflow() -> AsyncIterator[World]:
+    async with StandInSiflow(calm(), clock=StillClock()) as cloud:
+        for line in LINES:
+            cloud.say(line.text, pod=line.pod, time_ns=line.time_ns)
+        cloud.faults.add("with times", "logs")  # without them, lines have the times they were first seen
+        options = {
+            "python": sys.executable,
+            "sdk_path": str(SDK_PATH),
+            "region": cloud.region,
+            "access_key_id": Secret("stand-in-ak"),
+            "access_key_secret": Secret("stand-in-sk"),
+            "rate": 1000,
+        }
+        source = SiflowSource(SourceSpec(name="cloud", kind="siflow", options=options), StillClock())
+
+        def break_metrics() -> None:
+            cloud.faults.add("html", "metrics")
+
+        yield World(source, break_metrics)
+        await source.close()
+
+
+@asynccontextmanager
 async def scripted() -> AsyncIterator[World]:
     times = np.arange(NOW_NS - 120 * SECOND_NS, NOW_NS + 1, SECOND_NS)
     series = tuple(
@@ -108,7 +134,7 @@ async def scripted() -> AsyncIterator[World]:
     )
 
 
-WORLDS: tuple[Callable[[], AbstractAsyncContextManager[World]], ...] = (alaya, scripted)
+WORLDS: tuple[Callable[[], AbstractAsyncContextManager[World]], ...] = (alaya, siflow, scripted)
 
 
 @pytest.fixture(params=WORLDS, ids=lambda world: world.__name__)
