@@ -22,6 +22,7 @@ from watchdog.core.vitals import judge
 from watchdog.engine.engine import Engine
 from watchdog.engine.protocol import MAX_ROWS
 from watchdog.engine.records import Context, capability_view, left_out, outbox_view
+from watchdog.engine.relay import LONG_AGO
 from watchdog.engine.reloading import Reloader
 from watchdog.engine.showing import (
     alert_view,
@@ -92,7 +93,7 @@ def status_of(engine: Engine, reloader: Reloader, process: Process) -> StatusVie
         incidents=tuple(incident_view(incident, voice) for incident in opened[:MAX_ROWS]),
         sources=tuple(_source(engine, spec) for spec in world.ruleset.sources),
         channels=tuple(_channel(engine, spec) for spec in world.ruleset.channels),
-        outbox=outbox_view(tuple(engine.relay.rows.values()), context.watched, len(engine.relay.given_up)),
+        outbox=outbox_view(tuple(engine.relay.rows.values()), context.watched, _given_up(engine)),
         more=left_out(tasks=states, rules=world.ruleset.rules, alerts=alerts, incidents=opened),
     )
 
@@ -117,6 +118,11 @@ def _daemon(engine: Engine, reloader: Reloader, process: Process) -> DaemonView:
         last_slot=None if last is None else last.at,
         not_stored=engine.journal.error,
     )
+
+
+def _given_up(engine: Engine) -> int:
+    """How many messages were given up since the start, of incidents that are still of interest."""
+    return sum(at > LONG_AGO for at in engine.relay.given_up.values())
 
 
 def _rule(engine: Engine, rule: Rule) -> RuleView:
