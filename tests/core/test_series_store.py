@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from watchdog.core import series
 from watchdog.core.columns import BLOCK_ROWS
 from watchdog.core.labels import Labels
 from watchdog.core.series import MARGIN_NS, SeriesPoints, SeriesStore
@@ -368,3 +369,18 @@ def test_memory_does_not_grow_with_pods_that_come_and_go() -> None:
         store.forget_outlived(timedelta(hours=24))
     assert len(store.latest("s", "gpu")) <= 26 * 8
     assert store.nbytes < 2_000_000
+
+
+def test_beyond_the_room_for_series_no_new_one_is_kept_and_known_ones_go_on(  # K6
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(series, "MOST_SERIES", 3)
+    store = SeriesStore()
+    pods = [Labels.of(task="s/1", pod=f"p{number}") for number in range(6)]
+    report = take(store, *(points(pod, [0], [1.0]) for pod in pods))
+    assert report.added == 3
+    assert store.table("s", "gpu").refused == 3
+    take(store, *(points(pod, [1], [2.0]) for pod in reversed(pods)), at=1)
+    assert [stored(store, pod) for pod in pods] == [[(0, 1.0), (1, 2.0)]] * 3 + [[]] * 3
+    take(store, *(points(pod, [2], [3.0]) for pod in pods[:2]), at=2)
+    assert store.table("s", "gpu").refused == 0

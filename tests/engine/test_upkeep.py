@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from watchdog.core import lifecycle
+from watchdog.core import lifecycle, series
 from watchdog.engine import upkeep
 from watchdog.engine.engine import Engine
 
@@ -73,7 +73,9 @@ def slow_rule(engine: Engine, rule: str, takes: timedelta, *, until: int) -> Non
 
 def test_a_rule_that_takes_longer_than_the_interval_is_named(perform) -> None:
     done = perform(TEXT, lambda engine: slow_rule(engine, "low", timedelta(seconds=90), until=20))
-    assert done.about("watchdog/rule slower than its interval") == [(2, "first"), (20, "closed")]
+    (opened, first), (closed, last) = done.about("watchdog/rule slower than its interval")
+    assert (opened, first, last) == (2, "first", "closed")
+    assert 20 <= closed <= 21
     text = done.text("watchdog/rule slower than its interval")
     assert "rule low is slower than its interval" in text
     assert "It takes 1 min 30 s; the interval is 1 min." in text
@@ -141,3 +143,11 @@ def test_series_of_pods_long_gone_are_forgotten_hourly(perform) -> None:
 
     perform(TEXT.replace("length: 60m", "length: 181m"), attach)
     assert forgotten == [timedelta(hours=24)] * 4
+
+
+def test_a_metric_with_more_series_than_can_be_kept_is_told(perform, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(series, "MOST_SERIES", 5)
+    monkeypatch.setattr(upkeep, "MOST_SERIES", 5)
+    done = perform(TEXT.replace("pods: 2, gpus: 1", "pods: 4, gpus: 8"))
+    assert [kind for _, kind in done.about("watchdog/too many series")] == ["first"]
+    assert "Kept: 5. Left out of the newest answer: 27." in done.text("watchdog/too many series")

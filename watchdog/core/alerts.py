@@ -87,6 +87,7 @@ class NoticeKind(StrEnum):
     RULES_REJECTED = "rule file rejected"
     SLOTS_LATE = "evaluation late"
     TOO_MANY_ALERTS = "too many alerts"
+    TOO_MANY_SERIES = "too many series"
     HEARTBEAT_UNHEARD = "heartbeat not heard"
     STILL_WATCHING = "still watching"
 

@@ -20,6 +20,7 @@ KEEP = timedelta(hours=1)  # of a metric nobody said anything about
 SAME_GPU_NS = 5 * MINUTE_NS  # a nameless pod is the one that had this GPU within this time
 MARGIN_NS = 2 * MINUTE_NS  # kept beyond the retention: windows end a little before the newest point
 COUNT_MARGIN_NS = 15 * MINUTE_NS  # the same for counts, whose lines arrive late
+MOST_SERIES = 200_000  # of one metric of a source; more is a mistake, not a fleet
 COUNTED = "log:"  # prefix of metrics that count: points of one second add up
 
 
@@ -59,6 +60,7 @@ class Table:
         self.columns = Columns(adds=metric.startswith(COUNTED))
         self.labels: list[Labels] = []
         self.task_names: list[str] = []
+        self.refused = 0  # series of the newest answer that there was no room for
         self.answered: dict[str, int] = {}
         self.cut: set[str] = set()
         self.keep_ns = duration_ns(KEEP)
@@ -133,6 +135,9 @@ class Table:
         useful = np.bincount(owner[usable], minlength=lengths.size) > 0
         known = len(self.labels)
         rows = self._resolve(series, useful, at_ns)
+        self.refused = int((useful & (rows < 0)).sum())
+        if self.refused:
+            useful, usable = useful & (rows >= 0), usable & (rows[owner] >= 0)
         done = self.columns.insert(rows[owner[usable]], times[usable], values[usable], oldest)
         self._note_answer(rows[useful], at_ns)
         return IntakeReport(
@@ -204,10 +209,10 @@ class Table:
             self._newest[task] = max(self._newest.get(task, 0), int(newest[code]))
 
     def _resolve(self, series: Sequence[SeriesPoints], useful: Bools, at_ns: int) -> Ints:
-        """Find or make the row of each series that has a usable point; -1 for the others."""
+        """Find or make the row of each series that has a usable point; -1 for the others, or without room."""
         alias = self._alias
         rows = np.array([alias.get(item.labels, -1) for item in series], np.int64)
-        missing = np.flatnonzero((rows < 0) & useful).tolist()
+        missing = np.flatnonzero((rows < 0) & useful).tolist()[: max(0, MOST_SERIES - len(self.labels))]
         if not missing:
             return rows
         nameless = [n for n in missing if GPU in series[n].labels and POD not in series[n].labels]

@@ -2,7 +2,7 @@
 
 Owns how long it must be behind before that is worth a message, and the hourly tidying of series. Said
 are: evaluations that were left out, rules that take too long, logs that are read late, rules that are
-true of more than can be followed.
+true of more than can be followed, metrics with more series than can be kept.
 """
 
 from collections import deque
@@ -17,6 +17,7 @@ from watchdog.core.health import ProbeKey, Standing
 from watchdog.core.incidents import SUBJECT
 from watchdog.core.lifecycle import MOST_ALERTS, left_out
 from watchdog.core.moments import Tick
+from watchdog.core.series import MOST_SERIES
 from watchdog.engine.pulse import Pulse
 from watchdog.engine.slot import SlotRunner
 from watchdog.engine.world import World
@@ -29,7 +30,13 @@ LAG_POLLS = 4
 TIDY_EVERY = timedelta(hours=1)  # watched
 
 _KINDS = frozenset(
-    {NoticeKind.SLOTS_LATE, NoticeKind.RULE_SLOW, NoticeKind.LOG_LAG, NoticeKind.TOO_MANY_ALERTS}
+    {
+        NoticeKind.SLOTS_LATE,
+        NoticeKind.RULE_SLOW,
+        NoticeKind.LOG_LAG,
+        NoticeKind.TOO_MANY_ALERTS,
+        NoticeKind.TOO_MANY_SERIES,
+    }
 )
 
 
@@ -51,7 +58,8 @@ class Upkeep:
 
     def notices(self, tick: Tick, pulse: Pulse) -> Iterator[Notice]:
         """What is to be said of the slots so far, and what is over."""
-        now = [*self._late(tick, pulse), *self._slow(tick), *self._lagging(tick), *self._crowded()]
+        now = [*self._late(tick, pulse), *self._slow(tick), *self._lagging(tick)]
+        now += [*self._crowded(), *self._overfull()]
         yield from now
         subjects = {(notice.kind, notice.subject) for notice in now}
         for (_, subject), incident in self.world.book.open.items():
@@ -119,6 +127,17 @@ class Upkeep:
             if left:
                 params = {"rule": rule.name, "limit": str(MOST_ALERTS), "left": str(left)}
                 yield Notice(kind=NoticeKind.TOO_MANY_ALERTS, subject=rule.name, params=params)
+
+    def _overfull(self) -> Iterator[Notice]:
+        for source, metric in self.world.series.metrics():
+            left = self.world.series.table(source, metric).refused
+            if left:
+                limits = {"limit": str(MOST_SERIES), "left": str(left)}
+                yield Notice(
+                    kind=NoticeKind.TOO_MANY_SERIES,
+                    subject=f"{source}/{metric}",
+                    params={"source": source, "metric": metric, **limits},
+                )
 
 
 def _rounded(duration: timedelta) -> str:

@@ -193,6 +193,18 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
         ),
         over_body=("Some was left out between {since} and {until} ({duration}).",),
     ),
+    NoticeKind.TOO_MANY_SERIES: NoticeText(
+        title=("{source} has more series of {metric} than can be kept", "too many series: {subject}"),
+        body=(
+            "Kept: {limit}. Left out of the newest answer: {left}.",
+            "Nothing is judged by what is left out.",
+        ),
+        over_title=(
+            "every series of {metric} of {source} is kept again",
+            "no longer too many series: {subject}",
+        ),
+        over_body=("Some was left out between {since} and {until} ({duration}).",),
+    ),
     NoticeKind.HEARTBEAT_UNHEARD: NoticeText(
         title=("its heartbeat is not heard outside",),
         body=(

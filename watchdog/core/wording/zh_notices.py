@@ -172,6 +172,12 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
         over_title=("规则 {rule} 已恢复全部跟踪", "{subject} 已恢复全部跟踪"),
         over_body=("{since} 至 {until}（{duration}）期间有对象未被跟踪。",),
     ),
+    NoticeKind.TOO_MANY_SERIES: NoticeText(
+        title=("{source} 的 {metric} 序列过多，无法全部保留", "序列过多：{subject}"),
+        body=("已保留：{limit}，最近一次返回中未保留：{left}。", "未保留的序列不参与判断。"),
+        over_title=("{metric} 的序列已恢复全部保留（{source}）", "序列数量已恢复正常：{subject}"),
+        over_body=("{since} 至 {until}（{duration}）期间有序列未保留。",),
+    ),
     NoticeKind.HEARTBEAT_UNHEARD: NoticeText(
         title=("外部心跳未被收到",),
         body=(
