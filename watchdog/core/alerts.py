@@ -142,6 +142,7 @@ class Incident:
     members: tuple[IncidentMember, ...] = ()
     count: int = 0  # events seen
     fingerprints: tuple[str, ...] = ()  # events: distinct masked fingerprints, newest last, capped
+    returns: int = 0  # states: how often it had come and gone lately when this one opened, see `flapping`
     evicted: int = 0  # events: fingerprints forgotten because there were too many
     late: bool = False  # events: became visible well after they happened
     news: tuple[EvidenceLine, ...] = ()  # events: the leading line of each kind, newest kind last, capped

@@ -15,6 +15,7 @@ import numpy as np
 from watchdog.core.alerts import Alert, CloseReason, Phase, alert_id
 from watchdog.core.conditions.kinds import Absent, Silent
 from watchdog.core.durations import from_ns, to_ns
+from watchdog.core.flapping import patience
 from watchdog.core.incidents import Book, Step, worse
 from watchdog.core.labels import TASK, Labels
 from watchdog.core.membership import Draft, Verdicts, settle
@@ -75,6 +76,7 @@ class _Slot:
     tick: Tick
     identity: str
     hold: timedelta
+    book: Book
 
     def severity(self, held: timedelta) -> Severity:
         """The level reached after so much unbroken TRUE."""
@@ -115,7 +117,7 @@ def advance(
     """
     if tick.settling:
         return Step()
-    slot = _Slot(rule, tick, rule.identity, rule.levels[0].hold if rule.levels else rule.hold)
+    slot = _Slot(rule, tick, rule.identity, rule.levels[0].hold if rule.levels else rule.hold, book)
     known = book.known(rule.name)
     room = MOST_ALERTS - len(known)
     doors: dict[str, Gate] = {}
@@ -315,7 +317,8 @@ def _still_false(slot: _Slot, alert: Alert, sight: _Sight) -> Alert | CloseReaso
     """FALSE, or NODATA that counts as such; the latter never closes as recovered."""
     first = alert.verdict is not Outcome.FALSE
     false_for = timedelta() if first else alert.false_for + slot.tick.elapsed
-    if false_for >= slot.rule.keep_firing_for:
+    incident = slot.book.open.get((slot.rule.name, alert.labels.get(TASK, "")))
+    if false_for >= max(slot.rule.keep_firing_for, patience(incident)):
         no_data = sight.outcome is Outcome.NODATA
         return CloseReason.DATA_GONE if no_data else CloseReason.RECOVERED
     return replace(

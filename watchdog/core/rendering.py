@@ -11,6 +11,7 @@ from datetime import UTC, tzinfo
 
 from watchdog.core.alerts import CloseReason, Incident
 from watchdog.core.defang import defang, defang_line
+from watchdog.core.flapping import STAYS_WELL, WITHIN, flaps
 from watchdog.core.labels import TASK, TASK_NAME
 from watchdog.core.notifications import (
     ChannelLimits,
@@ -205,6 +206,9 @@ def _head(notification: Notification, evidence: Evidence, voice: Voice) -> list[
     if notification.kind is MessageKind.UPDATE:
         lines.append(words.update_event if incident.event else words.update_state)
     lines.append(_since(notification, voice))
+    if flaps(incident):
+        within, well = voice.duration(WITHIN), voice.duration(STAYS_WELL)
+        lines.append(voice.words.flapping.format(count=incident.returns, within=within, well=well))
     return [_text(text) for text in lines]
 
 

@@ -18,6 +18,7 @@ from watchdog.core.durations import duration_ns, from_ns, to_ns
 from watchdog.core.endings import close_rule_removed, close_stale_notices, close_unasked, renew
 from watchdog.core.evaluation import evaluate, occurrences
 from watchdog.core.events import advance_events, quiet_expired
+from watchdog.core.flapping import Flapping
 from watchdog.core.incidents import Step, apply, join, situated
 from watchdog.core.labels import Labels
 from watchdog.core.lifecycle import Gate, advance, gate
@@ -56,6 +57,7 @@ class SlotRunner:
     intake: Intake = field(init=False)
     selfwatch: SelfWatch = field(init=False)
     evaluations: dict[str, Evaluation] = field(default_factory=dict)  # of the newest slot, by rule
+    _flapping: Flapping = field(default_factory=Flapping)
     _scanners: dict[tuple[str, ...], LogScanner] = field(default_factory=dict)
     _damper: Damper = field(default_factory=Damper)
     _new_rules: bool = True  # the next slot is the first with these rules
@@ -279,6 +281,7 @@ class SlotRunner:
         slot_ns = to_ns(tick.at)
         slots = np.array([slot_ns], np.int64)
         self.evaluations, self.took = {}, {}
+        self._flapping.forget(tick.moment.watched)
         for rule in self.world.ruleset.rules:
             began = self.monotonic()
             if rule.is_event:
@@ -287,7 +290,8 @@ class SlotRunner:
             else:
                 evaluation = evaluate(rule, view, slots)
                 self.evaluations[rule.name] = evaluation
-                self._advance(advance(rule, evaluation, 0, self.world.book, tick, self.world.states), steps)
+                step = advance(rule, evaluation, 0, self.world.book, tick, self.world.states)
+                self._advance(self._flapping.noted(step, tick.moment.watched), steps)
             self.took[rule.name] = self.monotonic() - began
 
     def _advance(self, step: Step, steps: list[Step]) -> None:

@@ -96,6 +96,7 @@ ENGLISH = Wording(
     happened_again="At {at}; the first at {since} {zone}",
     late="Seen late: from {since} {zone}",
     update_state="More is affected than this channel was told before.",
+    flapping="It came and went {count} times within {within}: its end is told once all is well for {well}.",
     update_event="New since the last message.",
     recovered="It recovered at {until} {zone}, after {duration} (since {since}).",
     recovered_note="It recovered {note}; noticed at {until} {zone}, {duration} after it began ({since}).",

@@ -108,6 +108,7 @@ class Wording:
     late: str
     update_state: str
     update_event: str
+    flapping: str
 
     # How it ended
     recovered: str

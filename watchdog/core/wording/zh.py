@@ -140,6 +140,7 @@ CHINESE = Wording(
     happened_again="发生于 {at}；首次 {since}（{zone}）",
     late="发现较晚：发生于 {since}（{zone}）",
     update_state="受影响范围比上次通知时更大。",
+    flapping="{within}内已反复 {count} 次：连续正常 {well}后才会通知结束。",
     update_event="上次通知之后的新情况。",
     recovered="已于 {until}（{zone}）恢复，持续 {duration}，开始于 {since}。",
     recovered_note="{note}已恢复；发现于 {until}（{zone}），开始于 {since}，历时 {duration}。",
