@@ -542,6 +542,47 @@ def test_a_reader_lists_open_incidents_first_then_the_newest(state: State) -> No
 
     assert [found.id for found in reader.incidents(limit=10)] == ["new", "old", "ended"]
     assert [found.id for found in reader.incidents(limit=1)] == ["new"]
+
+
+def test_ids_are_found_by_their_beginning_the_newest_first(state: State) -> None:
+    incidents = (
+        incident("abca"),
+        incident("abcb", opened_at=T0 + HOUR),
+        incident("b%_c", opened_at=T0 + DAY),
+    )
+    state.open().commit_slot(SlotCommit(moment=NOW, incidents=incidents))
+    reader = state.reader()
+    assert list(reader.incident_ids("abc", limit=9)) == ["abcb", "abca"]
+    assert list(reader.incident_ids("abc", limit=1)) == ["abcb"]
+    assert list(reader.incident_ids("abca", limit=9)) == ["abca"]
+    assert list(reader.incident_ids("%", limit=9)) == []
+    assert list(reader.incident_ids("b%", limit=9)) == ["b%_c"]
+    assert len(reader.incident_ids("", limit=9)) == 3
+
+
+def test_the_changes_of_one_incident_are_told_in_order(state: State) -> None:
+    closed = Transition(incident="aaaa", change=Change.CLOSED, at=T0 + HOUR)
+    state.open().commit_slot(SlotCommit(moment=NOW, transitions=(opened("aaaa"), opened("bbbb"), closed)))
+    found = state.reader().transitions("aaaa")
+    assert [(one.change, one.at) for one in found] == [(Change.OPENED, T0), (Change.CLOSED, T0 + HOUR)]
+    assert list(state.reader().transitions("zzzz")) == []
+
+
+def test_a_dropped_stream_is_gone_with_what_it_had_seen_and_may_begin_anew(state: State) -> None:
+    kept, dropped = (StreamKey(task="alaya/1", prefilter=text) for text in ("", "ERROR"))
+    store = state.open()
+    store.commit_slot(
+        SlotCommit(
+            moment=NOW,
+            streams=tuple(StreamState(key=key, cursor_ns=7, seen={1: (7, 1)}) for key in (kept, dropped)),
+        )
+    )
+    store.commit_slot(SlotCommit(moment=NOW, dropped_streams=(dropped,)))
+    assert [stream.key for stream in store.load().streams] == [kept]
+    fresh = StreamState(key=dropped, cursor_ns=9)
+    store.commit_slot(SlotCommit(moment=NOW, streams=(fresh,), dropped_streams=(dropped,)))
+    (found,) = [stream for stream in store.load().streams if stream.key == dropped]
+    assert (found.cursor_ns, dict(found.seen)) == (9, {})
     assert reader.incident("ended") == rows[2]
     assert reader.incident("nobody") is None
 
