@@ -542,6 +542,8 @@ def test_a_reader_lists_open_incidents_first_then_the_newest(state: State) -> No
 
     assert [found.id for found in reader.incidents(limit=10)] == ["new", "old", "ended"]
     assert [found.id for found in reader.incidents(limit=1)] == ["new"]
+    assert reader.incident("ended") == rows[2]
+    assert reader.incident("nobody") is None
 
 
 def test_ids_are_found_by_their_beginning_the_newest_first(state: State) -> None:
@@ -583,8 +585,6 @@ def test_a_dropped_stream_is_gone_with_what_it_had_seen_and_may_begin_anew(state
     store.commit_slot(SlotCommit(moment=NOW, streams=(fresh,), dropped_streams=(dropped,)))
     (found,) = [stream for stream in store.load().streams if stream.key == dropped]
     assert (found.cursor_ns, dict(found.seen)) == (9, {})
-    assert reader.incident("ended") == rows[2]
-    assert reader.incident("nobody") is None
 
 
 def test_a_reader_shows_what_is_in_flight_as_such_and_what_was_given_up(state: State) -> None:
