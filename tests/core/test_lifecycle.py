@@ -755,3 +755,13 @@ def test_the_room_is_each_rules_own(monkeypatch: pytest.MonkeyPatch) -> None:
     play.rule = replace(NOW, name="other")
     play.slot({gpu(number): T for number in range(2)})
     assert len(play.book.known("other")) == 2
+
+
+def test_that_a_task_waits_no_longer_because_it_failed_is_no_recovery() -> None:
+    queued = Rule(name="waits", condition=StatusIs(statuses=frozenset({Status.QUEUED})))
+    failed = Rule(name="down", condition=StatusIs(statuses=frozenset({Status.FAILED})))
+    state = TaskState(task=TASK, status=Status.FAILED)
+    assert gate(queued, state, T0) is Gate.ENDED
+    assert gate(failed, state, T0) is Gate.OPEN
+    assert gate(failed, replace(state, status=Status.VANISHED), T0) is Gate.ENDED
+    assert gate(queued, replace(state, status=Status.RUNNING), T0) is Gate.OPEN

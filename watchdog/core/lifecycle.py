@@ -13,7 +13,7 @@ from enum import StrEnum
 import numpy as np
 
 from watchdog.core.alerts import Alert, CloseReason, Phase, alert_id
-from watchdog.core.conditions.kinds import Absent, Silent
+from watchdog.core.conditions.kinds import Absent, Silent, StatusIs
 from watchdog.core.durations import from_ns, to_ns
 from watchdog.core.flapping import patience
 from watchdog.core.incidents import Book, Step, worse
@@ -51,11 +51,17 @@ _SHUT = {
 
 
 def gate(rule: Rule, state: TaskState | None, at: datetime) -> Gate:
-    """Say whether a rule may judge a task. A rule without `while_status` also judges ended tasks."""
+    """Say whether a rule may judge a task. A rule without `while_status` also judges ended tasks.
+
+    But that a task waits no longer because it has failed is no recovery.
+    """
     if state is None:
         return Gate.UNWATCHED
     if rule.select.patterns and not rule.applies(state.task):
         return Gate.FOREIGN
+    condition = rule.condition
+    if isinstance(condition, StatusIs) and state.status.ended and state.status not in condition.statuses:
+        return Gate.ENDED
     wanted = rule.while_status
     if wanted is not None and state.status not in wanted:
         if state.status.ended:
