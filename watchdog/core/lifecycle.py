@@ -59,8 +59,7 @@ def gate(rule: Rule, state: TaskState | None, at: datetime) -> Gate:
         return Gate.UNWATCHED
     if rule.select.patterns and not rule.applies(state.task):
         return Gate.FOREIGN
-    condition = rule.condition
-    if isinstance(condition, StatusIs) and state.status.ended and state.status not in condition.statuses:
+    if isinstance(rule.condition, StatusIs) and _left_for_good(rule.condition, state.status):
         return Gate.ENDED
     wanted = rule.while_status
     if wanted is not None and state.status not in wanted:
@@ -72,6 +71,13 @@ def gate(rule: Rule, state: TaskState | None, at: datetime) -> Gate:
     if rule.after_start and started is not None and at < started + rule.after_start:
         return Gate.STILL
     return Gate.OPEN
+
+
+def _left_for_good(condition: StatusIs, status: Status) -> bool:
+    """Whether the task left the statuses that the rule is about by ending, or by vanishing."""
+    if status in condition.statuses or not status.ended:
+        return False
+    return status is Status.VANISHED or not any(one.ended for one in condition.statuses)
 
 
 @dataclass(frozen=True, slots=True)
