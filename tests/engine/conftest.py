@@ -287,7 +287,7 @@ def bench() -> Iterator[Bench]:
     made.state.discard()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def new_bench() -> Callable[[], Bench]:
-    """For tests that compare several."""
+    """For tests that compare several, and for properties, which need a fresh one for every example."""
     return Bench

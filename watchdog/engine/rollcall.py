@@ -14,8 +14,9 @@ from watchdog.core.expecting import retire, see_members
 from watchdog.core.health import ProbeKey, Standing
 from watchdog.core.labels import Labels
 from watchdog.core.moments import Tick
+from watchdog.core.series import COUNTED
 from watchdog.core.tasks import Seen, Status, TaskState
-from watchdog.core.view import floor_ns
+from watchdog.core.view import FRESH_STEPS, floor_ns
 from watchdog.engine.attendance import Attendance
 from watchdog.engine.world import World
 
@@ -67,25 +68,39 @@ class RollCall:
         for key, state in list(states.items()):
             healthy = self._healthy(state, tick)
             last = self._last.get(key)
-            owed = tick.elapsed + (last.owed if last is not None and last.healthy else timedelta())
+            owed = (tick.elapsed if healthy else timedelta()) + (
+                last.owed if last is not None else timedelta()
+            )
             if last is not None and key not in moved and last.same(state, healthy=healthy):
                 renew = renewals > 0 and tick.at - last.renewed >= RENEW
                 renewals -= renew
                 if not renew and self._can_wait(last, owed):
                     continue
             before, gone = self._look_at(key, state, replace(tick, elapsed=owed), healthy=healthy)
+            self._last[key].owed = timedelta() if healthy else owed
             if gone:
                 yield before, gone
 
     def _after_ns(self, tick: Tick) -> Mapping[str, int]:
         """From when on a point says that somebody is here, by task."""
         fresh_ns = {
-            source: to_ns(tick.at) - duration_ns(max(FRESH, FRESH_POLLS * self.world.poll(source)))
+            source: to_ns(tick.at) - duration_ns(self._fresh(source))
             for source in {state.task.source for state in self.world.states.values()}
         }
         return {
             key: max(floor_ns(state), fresh_ns[state.task.source]) for key, state in self.world.states.items()
         }
+
+    def _fresh(self, source: str) -> timedelta:
+        """How old the newest point of somebody who is here may be; its most frequent metric decides."""
+        steps = self.world.steps
+        own = [
+            steps.get(key, timedelta())
+            for key in self.world.series.metrics()
+            if key[0] == source and not key[1].startswith(COUNTED)
+        ]
+        rarest = FRESH_STEPS * min(own, default=timedelta())
+        return max(FRESH, FRESH_POLLS * self.world.poll(source), rarest)
 
     def _healthy(self, state: TaskState, tick: Tick) -> bool:
         """Whether who is not seen is missing."""
