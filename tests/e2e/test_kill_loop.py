@@ -127,6 +127,7 @@ def kill_once(stage: Any, daemon: Any, receiver: Any, chance: random.Random, kil
             until_slot(stage, daemon)
         turnstile = stage.start(f"turnstile-{number}", sys.executable, "-S", TURNSTILE, *arguments)
         assert turnstile.wait() == 0, turnstile.err
+        assert turnstile.out != "torn\n", "a log cursor was moved outside of T1"
         kills.hit[window] += turnstile.out == "hit\n"
         kills.hit["missed"] += turnstile.out != "hit\n"
     else:

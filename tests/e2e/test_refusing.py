@@ -2,7 +2,6 @@
 
 import os
 import re
-import stat
 import sys
 from typing import Any
 
@@ -28,7 +27,7 @@ def test_a_broken_rule_file_is_refused_with_every_problem(stage: Any) -> None:
     stage.env |= {"CLOUD": "http://127.0.0.1:1", "CHAT": "json://127.0.0.1:1/chat"}
     rules = stage.rules(BROKEN)
 
-    for verb in (("run", rules, "--state", stage.state.path), ("check", rules), ("once", rules)):
+    for verb in (("run", rules, "--state", stage.state.path), ("check", rules)):
         done = stage.run(*verb)
         said = done.out + done.err
         assert done.code == 1, said
@@ -104,18 +103,16 @@ def test_a_state_file_that_cannot_be_used_is_one_line_and_left_alone(spoil: Any,
 
 
 def test_a_state_file_that_may_only_be_read_is_one_line(stage: Any) -> None:
-    stage.cloud(), stage.receiver()
+    stage.env |= {"CLOUD": "http://127.0.0.1:1", "CHAT": "json://127.0.0.1:1/chat"}
     rules = stage.rules()
-    stage.watching(rules).kill()
+    stage.state.path.touch(mode=0o400)
     stage.folder.chmod(0o500)
-    stage.state.path.chmod(0o400)
     try:
         done = stage.run(
             "run", rules, "--state", stage.state.path, before=(sys.executable, "-c", UNPRIVILEGED)
         )
     finally:
         stage.folder.chmod(0o700)
-        stage.state.path.chmod(stat.S_IRUSR | stat.S_IWUSR)
 
     assert done.code == 1
     (line,) = done.err.splitlines()

@@ -6,7 +6,7 @@ it while it waits for the lock. It then ends without closing the file: closing w
 write-ahead log, and the next start is to find it as the kill left it.
 
 Arguments: state file, process id, window, the receiver's file, seconds of patience.
-Prints "hit" or "missed".
+Prints "hit" or "missed"; or "torn" if a log cursor was ever moved without its slot.
 """
 
 import os
@@ -20,6 +20,10 @@ DECIDED = """
     SELECT count(*) FROM transitions t
     WHERE t.change = 'opened' AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.incident = t.incident)
 """
+CONSUMED = """
+    SELECT (SELECT total(cursor_ns) FROM streams), (SELECT count(*) FROM seen),
+        (SELECT value FROM meta WHERE name = 'slot_us')
+"""
 COUNT = "SELECT count(*) FROM outbox WHERE state = ?"
 
 
@@ -31,6 +35,8 @@ class Turnstile:
         self._received = received
         self._deadline = deadline
         self._done = self._count("done")
+        self._consumed = self._connection.execute(CONSUMED).fetchone()
+        self.torn = False  # whether lines were ever marked as read by anything but a slot's own transaction
         self._steps = int.from_bytes(os.urandom(1)) % 6
 
     def hit(self, window: str) -> bool:
@@ -38,6 +44,7 @@ class Turnstile:
         while time.monotonic() < self._deadline:
             if not self._take():
                 continue
+            self._compare()
             if self._inside(window):
                 return True
             before = self._version()
@@ -54,6 +61,11 @@ class Turnstile:
             time.sleep(0.0002)
             return False
         return True
+
+    def _compare(self) -> None:
+        (*before, slot), self._consumed = self._consumed, self._connection.execute(CONSUMED).fetchone()
+        *after, now = self._consumed
+        self.torn |= before != after and slot == now
 
     def _inside(self, window: str) -> bool:
         if window == "T1":  # decided, and not planned
@@ -97,7 +109,7 @@ def main() -> None:
     turnstile = Turnstile(Path(state), Path(received), time.monotonic() + float(patience))
     hit = turnstile.hit(window)
     os.kill(int(pid), signal.SIGKILL)
-    sys.stdout.write("hit\n" if hit else "missed\n")
+    sys.stdout.write("torn\n" if turnstile.torn else "hit\n" if hit else "missed\n")
     sys.stdout.flush()
     os._exit(0)
 
