@@ -255,9 +255,10 @@ class _Reader:
                 every=row.value(keys.SERIES_EVERY, timedelta(minutes=1)),
             )
             node = _shown(row, keys.SERIES_NODE)
+            more = {key.text: value.text for key, value in row.value(keys.SERIES_LABELS, ())}
             for pod in self._chosen(row, keys.SERIES_POD, task.pods):
                 for gpu in self._chosen(row, keys.SERIES_GPU, task.gpus):
-                    labels = task.task.identity.plus({POD: pod, GPU: gpu, NODE: node})
+                    labels = task.task.identity.plus({**more, POD: pod, GPU: gpu, NODE: node})
                     found = SeriesPoints(labels=labels, times=offsets + to_ns(self.start), values=values)
                     lag = row.value(keys.SERIES_LAG, timedelta())
                     yield ScriptedSeries(

@@ -147,6 +147,11 @@ SERIES_LAG = Key(
     name="lag", kind=duration(), default="0s", meaning="How long after its time a point becomes visible."
 )
 SERIES_NODE = Key(name="node", kind=text(), meaning="A node label.")
+SERIES_LABELS = Key(
+    name="labels",
+    kind=text_map(reserved=("source", "task", "task_name", "pod", "gpu", "node")),
+    meaning="More labels that a source gives its series, such as `{ xid: \"79\" }`.",
+)
 SERIES = Table(
     name="series",
     keys=(
@@ -159,6 +164,7 @@ SERIES = Table(
         SERIES_BEGIN,
         SERIES_LAG,
         SERIES_NODE,
+        SERIES_LABELS,
     ),
     example="{ metric: gpu, values: '95% until 0m, 5%' }",
 )

@@ -3,12 +3,13 @@
 Owns merging only; single evidences come from evaluation and from the log scanner.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from watchdog.core.alerts import IncidentMember
 from watchdog.core.durations import to_ns
 from watchdog.core.hygiene import shortened
+from watchdog.core.labels import NODE, POD
 from watchdog.core.outcomes import MEMBERS_SHOWN, Evidence, EvidenceLine, Member, Occurrence
 
 LINES_SHOWN = 30
@@ -46,6 +47,19 @@ def of_members(
         of=max(expected, len(active)),
         covered=max(covered, 0),
     )
+
+
+def with_nodes(evidence: Evidence, nodes: Mapping[str, str]) -> Evidence:
+    """Return the evidence with the nodes of the members whose pods are known to be on one."""
+    if not nodes:
+        return evidence
+    placed = (
+        replace(one, labels=one.labels.plus({NODE: nodes[one.labels[POD]]}))
+        if one.labels.get(POD, "") in nodes
+        else one
+        for one in evidence.members
+    )
+    return replace(evidence, members=tuple(placed))
 
 
 def lead(evidence: Evidence) -> EvidenceLine | None:

@@ -146,7 +146,7 @@ def advance(
         elif door is Gate.OPEN and room > 0:
             room -= 1
             _put(_born(slot, labels, sight), None, sight, draft)
-    return settle(Verdicts(rule, evaluation, column, tick.at), draft, book, tasks)
+    return settle(Verdicts(rule, evaluation, column, tick.at, tasks), draft, book, tasks)
 
 
 def left_out(rule: Rule, evaluation: Evaluation, column: int, book: Book) -> int:

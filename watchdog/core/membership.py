@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from watchdog.core.alerts import Alert, Change, CloseReason, Incident, IncidentMember
-from watchdog.core.evidence import of_members, worst
+from watchdog.core.evidence import of_members, with_nodes, worst
 from watchdog.core.incidents import (
     Book,
     Step,
@@ -54,12 +54,13 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """One column of a rule's evaluation, and its slot."""
+    """One column of a rule's evaluation, and its slot. tasks: by key, for where their pods are."""
 
     rule: Rule
     evaluation: Evaluation
     column: int
     at: datetime
+    tasks: Mapping[str, TaskState] = field(default_factory=dict)
 
     def explain(self, incident: Incident, rows: Sequence[tuple[int, float | None]]) -> Evidence | None:
         """Explain the worst of some rows; with `by`, the members are the incident's own."""
@@ -72,11 +73,12 @@ class Verdicts:
             evidence = self.evaluation.explain(g, self.column)
         if all(member.labels == incident.labels for member in incident.active):
             return evidence
-        task = incident.labels.get(TASK)
+        task = incident.labels.get(TASK, "")
         mine = [g for g, labels in enumerate(self.evaluation.labels) if labels.get(TASK) == task]
         codes = self.evaluation.outcome[:, self.column]
         covered = sum(Outcome(int(codes[g])) not in _NOT_COVERED for g in mine)
-        return of_members(evidence, incident.active, expected=len(mine), covered=covered)
+        found = of_members(evidence, incident.active, expected=len(mine), covered=covered)
+        return with_nodes(found, self.tasks[task].nodes) if task in self.tasks else found
 
 
 def settle(verdicts: Verdicts, draft: Draft, book: Book, tasks: Mapping[str, TaskState]) -> Step:

@@ -160,7 +160,7 @@ class SlotRunner:
         if evaluation is None or incident.event or not incident.open or incident.updated_at == tick.at:
             return row
         rule = next(rule for rule in self.world.ruleset.rules if rule.name == incident.rule)
-        verdicts = Verdicts(rule, evaluation, 0, tick.at)
+        verdicts = Verdicts(rule, evaluation, 0, tick.at, self.world.states)
         now = as_of_now(verdicts, incident, self.world.book.known(rule.name))
         return replace(row, notification=replace(said, incident=now))
 

@@ -13,6 +13,7 @@ import numpy as np
 from watchdog.core.conditions.kinds import Capability
 from watchdog.core.durations import duration_ns, to_ns
 from watchdog.core.health import Failure
+from watchdog.core.labels import NODE, POD
 from watchdog.core.logs import LogPage, LogQuery
 from watchdog.core.script import Fault, Script, ScriptedSeries, ScriptedStatus, ScriptedTask
 from watchdog.core.series import SeriesPoints
@@ -37,6 +38,11 @@ class ScriptedSource:
         self._script = script
         self._clock = clock
         self._true_now = true_now
+        self._nodes: dict[str, dict[str, str]] = {}
+        for series in script.series:
+            labels = series.points.labels
+            if POD in labels and NODE in labels:
+                self._nodes.setdefault(series.task, {})[labels[POD]] = labels[NODE]
         self._tasks = {scripted.task.key: scripted for scripted in script.tasks}
         self.asked: dict[str, int] = {}  # questions by kind, for tests of how often is asked
 
@@ -134,12 +140,12 @@ class ScriptedSource:
         past = [status for status in scripted.statuses if status.at <= now]
         return past[-1] if past else None
 
-    @staticmethod
-    def _observation(scripted: ScriptedTask, status: ScriptedStatus) -> TaskObservation:
+    def _observation(self, scripted: ScriptedTask, status: ScriptedStatus) -> TaskObservation:
         ids = [past.new_id for past in scripted.statuses if past.at <= status.at and past.new_id]
         return TaskObservation(
             task=replace(scripted.task, id=ids[-1]) if ids else scripted.task,
             status=status.status,
             status_text=status.text or status.status.value,
             reason=status.reason,
+            nodes=self._nodes.get(scripted.task.key, {}),
         )
