@@ -30,6 +30,7 @@ from watchdog.engine.control import Control
 from watchdog.engine.engine import Engine, Parts
 from watchdog.engine.live import Process
 from watchdog.engine.looks import renderer
+from watchdog.engine.once import ask_everything
 from watchdog.engine.reloading import Reloader
 from watchdog.notifiers.calls import call_url
 from watchdog.notifiers.registry import build_notifier
@@ -164,8 +165,7 @@ async def evaluate_once(ruleset: Ruleset) -> Engine:
     thread = StoreThread()
     engine = build_engine(replace(ruleset, channels=()), outside, MemoryState().open(), clock, thread)
     try:
-        await engine.resume()
-        await engine.slot(clock.monotonic())
+        await ask_everything(engine)
     finally:
         await engine.stop()
         thread.close()

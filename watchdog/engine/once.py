@@ -1,7 +1,7 @@
 """Everything evaluated once: what each rule says now, and whether its `for` has passed.
 
 Instead of waiting, the same evaluator judges the slots of the past `for` at once, and the same
-lifecycle walks over them. Reads an engine's world; changes nothing.
+lifecycle walks over them. Judging reads an engine's world and changes nothing.
 """
 
 from collections.abc import Iterator
@@ -35,6 +35,13 @@ class Judgement:
     outcome: Outcome
     phase: Phase
     evidence: Evidence
+
+
+async def ask_everything(engine: Engine) -> None:
+    """Ask every source once, as far back as the longest `for` reaches, and run one slot."""
+    engine.world.whole_holds = True
+    await engine.resume()
+    await engine.slot(engine.parts.clock.monotonic())
 
 
 def judge_now(engine: Engine) -> Iterator[Judgement]:

@@ -34,6 +34,7 @@ from watchdog.core.rules import Rule
 from watchdog.core.ruleset import Ruleset
 from watchdog.core.series import COUNTED, SeriesPoints, SeriesStore
 from watchdog.core.tasks import Task, TaskObservation, TaskState
+from watchdog.core.view import HOLD_SHOWN
 from watchdog.engine.collector import MetricWish, Wishes
 from watchdog.engine.inbox import Inbox
 from watchdog.engine.log_reader import Literals, LogReader
@@ -73,6 +74,7 @@ class World:
     lacking: frozenset[tuple[str, str]] = frozenset()  # (source, metric) that rules name and nobody serves
     old_memory: set[str] = field(default_factory=set)  # what T1 has to drop
     now: datetime = EPOCH  # the newest slot
+    whole_holds: bool = False  # ask for all of the past that a `for` looks at: nobody watched it pass
     forgetting: list[tuple[str, str]] = field(default_factory=list)  # (task, pod), for the next slot
     _stored_blind: dict[ProbeKey, ProbeState] = field(default_factory=dict)
     _needs: dict[str, dict[str, timedelta]] = field(default_factory=dict)  # task → metric → lookback
@@ -171,15 +173,23 @@ class World:
             for rule in self.ruleset.rules:
                 if not rule.applies(state.task):
                     continue
-                for metric, lookback in needs(rule):
+                for metric, span in needs(rule):
                     pair = (state.task.source, metric)
                     if pair in self.lacking:
                         continue
+                    more = self._hold_beyond(rule, state) if self.whole_holds else timedelta()
+                    lookback = span + more
                     wanted[metric] = max(lookback, wanted.get(metric, timedelta()))
                     longest[pair] = max(lookback, longest.get(pair, timedelta()))
         for (source, metric), lookback in longest.items():
             self.series.keep(source, metric, lookback)
         self._renew_readers()
+
+    def _hold_beyond(self, rule: Rule, state: TaskState) -> timedelta:
+        """How much further back a rule's longest `for` reaches than what evidence shows of it, and a slot."""
+        hold = max([rule.hold, *(level.hold for level in rule.levels)])
+        slot = 2 * (self.ruleset.interval + self.poll(state.task.source))
+        return max(timedelta(), hold - HOLD_SHOWN) + slot
 
     def _lacking(self) -> Iterable[tuple[str, str]]:
         """The metrics of rules that a source, which knows all of its own, does not have."""
