@@ -257,12 +257,6 @@ class StateReader(Protocol):
         """One incident by its id; None if it is not known (any more)."""
         ...
 
-    def deliveries(self, incident: str) -> Sequence[Delivery]:
-        """Every delivery of an incident, oldest first."""
-        ...
-
-    def attempts(self, incident: str) -> Sequence[AttemptRecord]:
-        """Every attempt of every delivery of an incident, in the order they ended."""
     def incident_ids(self, beginning: str, *, limit: int) -> Sequence[str]:
         """The ids that begin so, at most `limit`, the newest first."""
         ...
@@ -271,6 +265,12 @@ class StateReader(Protocol):
         """The changes of an incident, oldest first, as far back as they are kept."""
         ...
 
+    def deliveries(self, incident: str) -> Sequence[Delivery]:
+        """Every delivery of an incident, oldest first."""
+        ...
+
+    def attempts(self, incident: str) -> Sequence[AttemptRecord]:
+        """Every attempt of every delivery of an incident, in the order they ended."""
         ...
 
     def ledger(self, incident: str) -> Sequence[LedgerEntry]:

@@ -187,7 +187,7 @@ def seen_of(connection: sqlite3.Connection, stream: int) -> dict[int, tuple[int,
 
 
 def _probes(connection: sqlite3.Connection) -> Iterator[ProbeState]:
-    rows = connection.execute("SELECT source, body FROM probes ORDER BY source, capability, task")
+    rows = connection.execute("SELECT source, body FROM probes ORDER BY source, capability, task, item")
     for source, body in rows:
         yield codec.decode(codec.PROBE, body, f"the health of source {source}")
 
