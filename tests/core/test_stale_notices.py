@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from watchdog.core.alerts import CloseReason, Notice, NoticeKind
-from watchdog.core.endings import close_stale_notices, forget_task
+from watchdog.core.endings import close_stale_notices, close_unasked, forget_task
 from watchdog.core.incidents import Book, apply
 from watchdog.core.labels import Labels
 from watchdog.core.moments import Moment, Tick
@@ -14,7 +14,7 @@ from watchdog.core.notices import advance_notices
 T0 = datetime(2026, 11, 30, 10, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 TICK = Tick(moment=Moment(at=T0, watched=MINUTE), elapsed=MINUTE, run=MINUTE, interval=MINUTE)
-NAMES = {"rules": ["idle"], "sources": ["alaya"], "channels": ["team"], "blind": {"alaya/metrics"}}
+NAMES = {"rules": ["idle"], "sources": ["alaya"], "channels": ["team"]}
 
 
 def book_of(*notices: Notice) -> Book:
@@ -35,13 +35,22 @@ def said(kind: NoticeKind, subject: str, **params: str) -> Notice:
         (said(NoticeKind.RULE_SLOW, "alaya"), said(NoticeKind.RULE_SLOW, "siflow")),
         (said(NoticeKind.RULE_SLOW, "idle"), said(NoticeKind.RULE_SLOW, "low")),
         (said(NoticeKind.CHANNEL_BROKEN, "team"), said(NoticeKind.CHANNEL_BROKEN, "mail")),
-        (said(NoticeKind.SOURCE_BLIND, "alaya/metrics"), said(NoticeKind.SOURCE_BLIND, "alaya/logs")),
     ],
 )
 def test_only_what_is_gone_ends_and_not_as_recovered(kept: Notice, stale: Notice) -> None:
     step = close_stale_notices(book_of(kept, stale), T0, **NAMES)  # type: ignore[arg-type]
     assert [one.params["subject"] for one in step.incidents] == [stale.subject]
     assert step.incidents[0].close_reason is CloseReason.UNWATCHED
+
+
+def test_what_nobody_asks_for_any_more_ends_and_not_as_recovered() -> None:
+    book = book_of(
+        said(NoticeKind.SOURCE_BLIND, "alaya/metrics"), said(NoticeKind.SOURCE_BLIND, "alaya/logs")
+    )
+    step = close_unasked(book, {"alaya/metrics"}, (), T0)
+    assert [(one.params["subject"], one.close_reason) for one in step.incidents] == [
+        ("alaya/logs", CloseReason.UNWATCHED)
+    ]
 
 
 def test_what_is_about_none_of_them_stays() -> None:

@@ -150,8 +150,8 @@ DEFAULT_RELOAD = Key(
     name="reload",
     kind=choice(Reload),
     default="asked",
-    meaning="When this file is loaded anew: `asked` on `watchdog reload` or SIGHUP, `auto` also by itself once "
-    "a change of it has been left alone for 2 s.",
+    meaning="When this file is loaded anew: `asked` on `watchdog reload` or SIGHUP, `auto` also by itself "
+    "once a change of it has been left alone for 2 s.",
 )
 DEFAULTS = Table(
     name="defaults",
