@@ -85,7 +85,12 @@ class Lab:
         self.store.intake("src", metric, [self.series(minutes, values, key, **more)], at_ns)
 
     def stream(
-        self, key: str = "src/1", *, arrived: dict[str, float], newest: dict[str, float] | None = None, prefilter: str = ""
+        self,
+        key: str = "src/1",
+        *,
+        arrived: dict[str, float],
+        newest: dict[str, float] | None = None,
+        prefilter: str = "",
     ) -> None:
         state = StreamState(
             key=StreamKey(task=key, prefilter=prefilter),
@@ -117,7 +122,8 @@ class Lab:
         """One slot's verdicts by "pod/gpu", "pod", the node, or "" for the task."""
         found = self.evaluate(rule, minute)
         return {
-            name(labels): Outcome(int(code)) for labels, code in zip(found.labels, found.outcome[:, 0], strict=True)
+            name(labels): Outcome(int(code))
+            for labels, code in zip(found.labels, found.outcome[:, 0], strict=True)
         }
 
     def happened(

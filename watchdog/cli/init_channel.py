@@ -136,6 +136,7 @@ def remarks(channel: ChannelDraft) -> tuple[list[str], list[str]]:
 
 def send(channel: ChannelDraft, clock: Clock) -> DeliveryResult:
     """Send the test message and return what the service really answered."""
+
     async def once() -> DeliveryResult:
         notifier = build_notifier(ChannelSpec(name=CHANNEL, url=channel.url), clock)
         try:

@@ -150,7 +150,7 @@ SERIES_NODE = Key(name="node", kind=text(), meaning="A node label.")
 SERIES_LABELS = Key(
     name="labels",
     kind=text_map(reserved=("source", "task", "task_name", "pod", "gpu", "node")),
-    meaning="More labels that a source gives its series, such as `{ xid: \"79\" }`.",
+    meaning='More labels that a source gives its series, such as `{ xid: "79" }`.',
 )
 SERIES = Table(
     name="series",

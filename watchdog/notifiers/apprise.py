@@ -359,8 +359,8 @@ def _remarks(service: apprise.NotifyBase, given: Mapping[str, str]) -> Iterator[
     schema = str(service.schema)
     if (recipients := len(service)) > 1:
         yield (
-            f"cannot be used: it has {recipients} recipients: an answer is known only for all of them together, and a "
-            "repeat reaches those who got it; make a channel of each"
+            f"cannot be used: it has {recipients} recipients: an answer is known only for all of them "
+            "together, and a repeat reaches those who got it; make a channel of each"
         )
     for option, why in _WHY.items():
         if option in given and not _is_enforced(option, given[option]):
