@@ -244,3 +244,27 @@ def test_a_refusal_says_nothing_about_the_channels_health() -> None:
 
     assert after == (health, None)
     assert after_answer("team", health, AttemptDecision(delivery=row()), at(0)) == (health, None)
+
+
+def test_a_channel_that_refuses_everything_is_broken_and_what_it_loses_is_counted() -> None:
+    refused_twice = replace(row(), last_result=REFUSED, attempts=1)
+    health, said = ChannelHealth(), []
+    for seconds in range(5):
+        decision = after_attempt(refused_twice, REFUSED, at(seconds), 0.5)
+        health, notice = after_answer("team", health, decision, at(seconds))
+        said.append((health.broken, None if notice is None else notice.params.get("lost")))
+    assert said == [(False, None), (False, None), (True, "3"), (True, "4"), (True, "5")]
+    assert health.not_before == timedelta()
+
+    health, over = after_answer("team", health, after_attempt(row(), OK, at(9), 0.5), at(9))
+    assert health == ChannelHealth()
+    assert over is not None
+    assert (over.active, over.params["lost"], "failures" in over.params) == (False, "5", False)
+
+
+def test_one_message_taken_makes_earlier_losses_single_ones() -> None:
+    refused_twice = replace(row(), last_result=REFUSED, attempts=1)
+    health = ChannelHealth(lost=2)
+    health, _ = after_answer("team", health, after_attempt(row(), OK, at(0), 0.5), at(0))
+    health, notice = after_answer("team", health, after_attempt(refused_twice, REFUSED, at(1), 0.5), at(1))
+    assert (health, notice) == (ChannelHealth(lost=1), None)

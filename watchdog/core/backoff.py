@@ -30,6 +30,7 @@ SECOND_TRY = timedelta(minutes=5)  # after a refusal
 MAX_AGE = timedelta(hours=24)
 MAX_AGE_INFO = timedelta(hours=1)
 BROKEN_AFTER = 5  # failures in a row
+LOST_BEFORE = 3  # messages given up, none taken in between
 INCIDENTS_NAMED = 10
 
 _URGENT = frozenset({MessageKind.FIRST, MessageKind.ESCALATION})
@@ -119,11 +120,13 @@ class ChannelHealth:
     """How one channel has been answering.
 
     not_before: the whole channel rests until then (watched): throttled, or broken and only probed.
+    lost: messages given up since one was taken; while the channel is broken they are not told one by one.
     """
 
     failures: int = 0  # retryable ones in a row
     broken: bool = False
     not_before: timedelta = timedelta()
+    lost: int = 0
 
 
 def after_answer(
@@ -137,28 +140,29 @@ def after_answer(
         return ChannelHealth(), broken_notice(channel, health, active=False) if health.broken else None
     if throttled(result):
         return replace(health, not_before=decision.delivery.not_before), None
-    if result.answer not in _RETRYABLE:
-        return health, None
-    failures = health.failures + 1
-    broken = failures >= BROKEN_AFTER
-    rest = decision.delivery.not_before if broken else moment.watched
-    now = ChannelHealth(failures=failures, broken=broken, not_before=rest)
-    fresh = broken and not health.broken
-    return now, broken_notice(channel, now, result=result) if fresh else None
+    now = replace(health, lost=health.lost + decision.gave_up)
+    if result.answer in _RETRYABLE:
+        now = replace(now, failures=health.failures + 1)
+    now = replace(now, broken=health.broken or now.failures >= BROKEN_AFTER or now.lost >= LOST_BEFORE)
+    if result.answer in _RETRYABLE:
+        now = replace(now, not_before=decision.delivery.not_before if now.broken else moment.watched)
+    news = now.broken and (not health.broken or decision.gave_up)
+    return now, broken_notice(channel, now, result=result) if news else None
 
 
 def broken_notice(
     channel: str, health: ChannelHealth, *, result: DeliveryResult | None = None, active: bool = True
 ) -> Notice:
     """Return the notice that a channel does not take messages (or takes them again)."""
+    params = {"channel": channel, "answer": _answer(result)}
+    if health.failures >= BROKEN_AFTER:
+        params["failures"] = str(health.failures)
+    if health.lost:
+        params["lost"] = str(health.lost)
     return Notice(
         kind=NoticeKind.CHANNEL_BROKEN,
         subject=channel,
-        params={
-            "channel": channel,
-            "failures": str(health.failures),
-            "answer": _answer(result),
-        },
+        params={name: value for name, value in params.items() if value},
         active=active,
         exclude=(channel,),
     )

@@ -13,7 +13,6 @@ from datetime import timedelta
 
 from watchdog.core.alerts import Incident, Notice, NoticeKind
 from watchdog.core.backoff import (
-    BROKEN_AFTER,
     REMOVED,
     AttemptDecision,
     ChannelHealth,
@@ -101,7 +100,9 @@ class Relay:
         for incident in incidents:
             if incident.notice is NoticeKind.CHANNEL_BROKEN and incident.open:
                 channel = incident.params.get(SUBJECT, "")
-                self.health[channel] = ChannelHealth(failures=BROKEN_AFTER, broken=True)
+                said = incident.params
+                failures, lost = int(said.get("failures", 0)), int(said.get("lost", 0))
+                self.health[channel] = ChannelHealth(failures=failures, broken=True, lost=lost)
 
     def adopt(self, notifiers: Mapping[str, Notifier], render: Render) -> tuple[str, ...]:
         """Go on with other channels. Returns the names of those whose notifier is new.
@@ -227,7 +228,8 @@ class Relay:
         )
         if channel not in self.notifiers:
             notice = None  # it left while this was in flight
-        notices = [notice, undelivered_notice(decision.delivery) if decision.gave_up else None]
+        alone = decision.gave_up and not self.health[channel].broken
+        notices = [notice, undelivered_notice(decision.delivery) if alone else None]
         self.notices.extend(found for found in notices if found is not None)
         _log(decision, result)
         await self.journal.attempt(

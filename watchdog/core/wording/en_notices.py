@@ -53,11 +53,18 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
     NoticeKind.CHANNEL_BROKEN: NoticeText(
         title=("channel {channel} takes no messages", "channel {subject} takes no messages"),
         body=(
-            "{failures} attempts in a row failed. The last answer: {answer}",
-            "Its messages wait and are tried again.",
+            "{failures} attempts in a row failed.",
+            "Messages given up so far: {lost}. What is given up from now on is counted, not told one by one.",
+            "The last answer: {answer}",
+            # `.0`: said only where it is so, without saying the number again.
+            "{failures:.0}Its messages wait and are tried again.",
         ),
         over_title=("channel {channel} takes messages again", "channel {subject} takes messages again"),
-        over_body=("It took none from {since} to {until} ({duration}).", "What waited is being delivered."),
+        over_body=(
+            "It took none from {since} to {until} ({duration}).",
+            "Messages given up: {lost}. `watchdog history` shows what they were about.",
+            "{failures:.0}What waited is being delivered.",
+        ),
     ),
     NoticeKind.UNDELIVERED: NoticeText(
         title=(

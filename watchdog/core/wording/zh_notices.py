@@ -47,9 +47,18 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
     ),
     NoticeKind.CHANNEL_BROKEN: NoticeText(
         title=("通知渠道 {channel} 无法送达", "通知渠道 {subject} 无法送达"),
-        body=("已连续失败 {failures} 次，最近一次返回：{answer}", "消息会保留并继续重试。"),
+        body=(
+            "已连续失败 {failures} 次。",
+            "至今已放弃 {lost} 条消息；之后放弃的只计数，不再逐条通知。",
+            "最近一次返回：{answer}",
+            "{failures:.0}消息会保留并继续重试。",
+        ),
         over_title=("通知渠道 {channel} 已恢复", "通知渠道 {subject} 已恢复"),
-        over_body=("{since} 至 {until}（{duration}）期间无法送达。", "积压的消息正在补发。"),
+        over_body=(
+            "{since} 至 {until}（{duration}）期间无法送达。",
+            "已放弃 {lost} 条消息；`watchdog history` 可查看相关事件。",
+            "{failures:.0}积压的消息正在补发。",
+        ),
     ),
     NoticeKind.UNDELIVERED: NoticeText(
         title=(
