@@ -58,14 +58,16 @@ def test_a_jump_is_told_once_and_completes_nothing(
     )
 
     jump(seconds)
-    wait_until(lambda: "the clock jumped by" in receiver.texts(), "a word on the jump", alive=daemon)
+    wait_until(
+        lambda: "the clock jumped by" in receiver.texts(), "a word on the jump", alive=daemon, patience=180
+    )
     before = slots(stage)
-    wait_until(lambda: slots(stage) >= before + 5, "evaluations at their pace", alive=daemon)
+    wait_until(lambda: slots(stage) >= before + 5, "evaluations at their pace", alive=daemon, patience=180)
     jump(0)
     before = slots(stage)
-    wait_until(lambda: slots(stage) >= before + 5, "evaluations at their pace", alive=daemon)
+    wait_until(lambda: slots(stage) >= before + 5, "evaluations at their pace", alive=daemon, patience=180)
     cloud.say("ERROR after the jumps", pod="worker-0")
-    wait_until(lambda: "after the jumps" in receiver.texts(), "a message", alive=daemon)
+    wait_until(lambda: "after the jumps" in receiver.texts(), "a message", alive=daemon, patience=180)
 
     text = receiver.texts()
     assert text.count("the clock jumped by") == 1

@@ -165,3 +165,36 @@ def test_the_service_manager_hears_of_start_progress_and_end(stage: Any, manager
     daemon.signal(signal.SIGTERM)
     manager.until("STOPPING=1")
     assert daemon.wait() == 0
+
+
+def listening(pid: int) -> list[str]:
+    """The TCP addresses that a process listens on, as the kernel writes them."""
+    own = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            own.add(str(descriptor.readlink()))
+        except FileNotFoundError:
+            continue
+    found = []
+    for table in ("tcp", "tcp6"):
+        for row in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            fields = row.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in own:
+                found.append(fields[1])
+    return found
+
+
+def test_no_port_is_open_unless_it_is_asked_for(stage: Any) -> None:  # I6
+    stage.cloud(), stage.receiver()
+    assert listening(stage.watching(stage.rules()).pid) == []
+
+
+def test_the_port_that_is_asked_for_is_the_only_one(stage: Any, port: int, wait_until: Wait) -> None:  # I6
+    _, _, _, daemon = start(stage)
+    wait_until(lambda: page(port, "/readyz")[0] == 200, "a ready daemon", alive=daemon)
+    assert listening(daemon.pid) == [f"0100007F:{port:04X}"]
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/healthz", data=b"{}", method="POST")
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        OPENER.open(request, timeout=10)
+    assert refused.value.code == 405
+    refused.value.close()
