@@ -163,6 +163,28 @@ def test_too_much_while_we_were_down_is_said(log) -> None:
     assert log.unread == 1
 
 
+def test_the_last_lines_still_in_sight_after_a_restart_are_not_told_again() -> None:
+    log = Log()
+    log.write(*(f"known {n}" for n in range(20)))
+    log.poll()
+    log.write(*(f"new {n}" for n in range(18)))
+    log.restart()
+    assert log.poll() == [f"new {n}" for n in range(18)]
+    assert log.unread == 1  # two lines in common may be chance
+
+
+def test_one_common_line_is_not_taken_for_the_place_where_reading_stopped() -> None:
+    log = Log()
+    log.write("a", "b", "c", "----")
+    log.poll()
+    log.poll()
+    log.write(*(f"ERROR {n}" for n in range(30)), "----", *(f"after {n}" for n in range(9)))
+    log.restart()
+    told = log.poll()
+    assert told == [*(f"ERROR {n}" for n in range(20, 30)), "----", *(f"after {n}" for n in range(9))]
+    assert log.unread == 1
+
+
 def test_a_log_that_begins_anew_is_read_from_its_beginning(log) -> None:
     log.write("a", "b", "c", "d")
     log.poll()

@@ -110,11 +110,11 @@ class LogTail:
         if self.page is None:
             if not bookmark:
                 return everything, True
-            place = _anchor(digests, bookmark)
+            place, sure = _anchor(digests, bookmark)
             if place is None or all(line.time_ns for line in lines):  # times tell what is new
-                return everything, place is not None
+                return everything, sure
             self.before = tuple(digests[: place + 1][-MARKED:])
-            return everything[place + 1 :], True
+            return everything[place + 1 :], sure
         shared = _shared(self.page, digests)
         left = Counter(self.page[len(self.page) - shared :])
         new = []
@@ -165,11 +165,11 @@ def _shared(before: Sequence[str], now: Sequence[str]) -> int:
     return len(before)
 
 
-def _anchor(digests: Sequence[str], bookmark: str) -> int | None:
-    """Return the place of the last known line in a page; None if it is not there.
+def _anchor(digests: Sequence[str], bookmark: str) -> tuple[int | None, bool]:
+    """Return the place of the last known line in a page, None if it is not there, and whether that is sure.
 
-    The longest run of the bookmark's last lines decides, the last one if there are several; a very short
-    one may be chance.
+    The longest run of the bookmark's last lines decides, the last one if there are several. A very short one
+    may be chance: it counts only where the page begins with it, which is what a page that slid on looks like.
     """
     marks = [bookmark[n : n + HASH_DIGITS] for n in range(0, len(bookmark), HASH_DIGITS)]
     best, length = None, 0
@@ -179,4 +179,5 @@ def _anchor(digests: Sequence[str], bookmark: str) -> int | None:
             run += 1
         if run > length:
             best, length = place, run
-    return best if length >= min(LEAST_SHARED, len(marks)) else None
+    sure = length >= min(LEAST_SHARED, len(marks))
+    return (best if sure or best == length - 1 else None), sure
