@@ -82,7 +82,8 @@ def test_pages_and_heartbeat_say_the_same_while_the_cloud_fails_and_recovers(
     assert reason.startswith("no source gives a usable answer")
     assert dict(calls(receiver))["/fail"].startswith("no source gives a usable answer")
     asked = stage.run("status", "--quiet", "--state", stage.state.path)
-    assert (asked.code, asked.out.splitlines()[0]) == (1, reason)
+    assert asked.code == 1
+    assert asked.out.startswith("no source gives a usable answer")  # which questions fail may grow meanwhile
     told = len(calls(receiver))
 
     cloud.heal()

@@ -39,6 +39,10 @@ channels: { chat: { url: "console://" } }
 """
 
 
+# What a busy machine makes the watchdog say of itself; no matter of these tests.
+BUSY = ("interval", "was not watching", "the clock jumped")
+
+
 @dataclass
 class Heard:
     """A channel that remembers."""
@@ -48,7 +52,8 @@ class Heard:
     messages: list[tuple[str, str, str]] = field(default_factory=list)  # kind, title, body
 
     async def send(self, message) -> DeliveryResult:
-        self.messages.append((str(message.kind), message.title, message.body))
+        if not any(words in message.title for words in BUSY):
+            self.messages.append((str(message.kind), message.title, message.body))
         return DeliveryResult(answer=Answer.OK)
 
     async def close(self) -> None:

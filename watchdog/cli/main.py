@@ -81,7 +81,7 @@ def foreign_owner(package: Path, search_path: Sequence[str]) -> str:
         return "other files in its folder"
     for entry in search_path:
         try:
-            found = next(Path(entry or ".").glob("[Ww]atchdog-*.dist-info"), None)
+            found = next(iter([*Path(entry or ".").glob("[Ww]atchdog-*.dist-info")]), None)
         except OSError:
             continue
         if found is not None:
