@@ -31,8 +31,9 @@ channels:
 rules:
   - { name: gpu-low, metric: gpu, below: 10% }
   - { name: gpu-stays-low, metric: gpu, below: 10%, for: 1s }
-  # Quiet soon: of one rule at most 500 incidents are open at once, and each line is to have its own.
-  - { name: errors, log: { match: '\bERROR\b', by: pod }, quiet_for: 1m }
+  # Quiet soon (in watched time, of which short lives have little): at most 500 incidents of a rule are open
+  # at once, and each line is to have its own.
+  - { name: errors, log: { match: '\bERROR\b', by: pod }, quiet_for: 5s }
   - { name: counted, log: { match: '\bERROR\b', count: { above: 1000000, within: 12h } } }
   - { name: pod-gone, enabled: false }
 """
