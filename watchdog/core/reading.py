@@ -387,7 +387,10 @@ def _finished(progress: Progress, query: LogQuery, at_ns: int, policy: ReadingPo
     due = not 0 <= began_ns - progress.swept_ns < duration_ns(policy.sweep_every)
     if not due or any(pending.kind is ReadKind.SWEEP for pending in progress.pending):
         return progress
-    start_ns = max(min(progress.swept_ns, began_ns) - duration_ns(policy.sweep), progress.floor_ns + 1)
+    # By the lines' own times too: our clock may be ahead of the source's.
+    lines_ns = progress.head_from_ns + duration_ns(policy.overlap - policy.sweep_every)
+    start_ns = min(progress.swept_ns, began_ns, lines_ns) - duration_ns(policy.sweep)
+    start_ns = max(start_ns, progress.floor_ns + 1)
     if start_ns >= progress.head_from_ns:  # the HEAD itself began far enough back
         return replace(progress, swept_ns=began_ns)
     sweep = replace(query, kind=ReadKind.SWEEP, start_ns=start_ns, end_ns=progress.head_from_ns, until_ns=0)
@@ -403,7 +406,8 @@ def _pruned(state: StreamState, policy: ReadingPolicy) -> StreamState:
     starts = [query.start_ns for query in progress.pending if query.kind is not ReadKind.GAP]
     gaps = [query.start_ns for query in progress.pending if query.kind is ReadKind.GAP]
     overlap, sweep = duration_ns(policy.overlap), duration_ns(policy.sweep)
-    reach_ns = min(state.cursor_ns - overlap, progress.swept_ns - sweep, *starts)
+    late = sweep + duration_ns(policy.sweep_every)
+    reach_ns = min(state.cursor_ns - max(overlap, late), progress.swept_ns - sweep, *starts)
     floor_ns = max(progress.floor_ns, reach_ns - 1)
     needed = SeenLines.of(state.seen).since(min(floor_ns + 1, *gaps) if gaps else floor_ns + 1)
     kept, whole_from_ns = needed.capped(policy.max_seen)
