@@ -25,6 +25,8 @@ TASKS_NAMED = 5
 # What a source answers about one task only, however often that is the only task watched.
 _OF_ONE_TASK = frozenset({Failure.NOT_FOUND, Failure.FORBIDDEN, Failure.UNSUPPORTED, Failure.BAD_REQUEST})
 
+_LIST = Capability.LIST
+
 States = Mapping[ProbeKey, ProbeState]
 
 
@@ -104,6 +106,10 @@ def _widths(states: States, at: datetime) -> _Widths:
         for state in group:
             if state.key.item:
                 by.setdefault((whole.source, whole.capability, state.key.item), _Width()).count([state])
+    # Where the list is refused as well, it is the source that refuses, however few tasks are watched.
+    refused = {source for (source, capability, _), own in by.items() if capability is _LIST and own.failing}
+    for (source, _, _), width in by.items():
+        width.about_tasks &= source not in refused
     partly = {whole for whole, group in asked.items() if not all(state.failures for state in group)}
     return _Widths(by, partly)
 
