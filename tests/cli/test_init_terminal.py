@@ -53,6 +53,12 @@ class Person:
         return came
 
     def types(self, text: str) -> None:
+        """Type, as a person does: once the program waits for it.
+
+        A SIGINT in the microseconds between a prompt and CPython's wait for a key is held back until
+        the next key (`readline_until_enter_or_signal` looks for signals only after an interrupted wait).
+        """
+        self._waits()
         os.write(self.master, text.encode())
 
     def answers(self, question: str, text: str) -> None:
@@ -65,6 +71,14 @@ class Person:
         while self._more(PATIENCE):
             pass
         return self.process.wait(PATIENCE)
+
+    def _waits(self) -> None:
+        """Wait until the program's main thread sleeps; proc(5): the state follows the command's name."""
+        status = Path(f"/proc/{self.process.pid}/stat")
+        deadline = time.monotonic() + PATIENCE
+        while status.read_text().rpartition(")")[2].split()[0] != "S":
+            assert time.monotonic() < deadline, f"busy for {PATIENCE} s behind:\n{self.screen}"
+            time.sleep(0.001)
 
     def _more(self, patience: float) -> bool:
         if not select.select([self.master], [], [], patience)[0]:
