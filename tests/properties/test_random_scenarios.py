@@ -12,6 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -409,6 +410,7 @@ def violations(told: Told) -> list[str]:
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture)
 
 
+@pytest.mark.timeout(900)
 @settings(max_examples=30, deadline=None, suppress_health_check=SLOW)
 @given(data=st.data())
 def test_whatever_happens(data: st.DataObject, cases: Any, tmp_path: Any) -> None:
