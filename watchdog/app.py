@@ -24,6 +24,7 @@ from watchdog.config.rulefile import RuleFile, Start
 from watchdog.config.settings import LoadedSettings
 from watchdog.core.conditions.kinds import Capability
 from watchdog.core.notifications import Answer, DeliveryResult
+from watchdog.core.protocols import Template
 from watchdog.core.ruleset import Ruleset
 from watchdog.engine.answers import Answers
 from watchdog.engine.control import Control
@@ -41,7 +42,6 @@ from watchdog.store.memory import MemoryState
 from watchdog.store.reader import ask
 from watchdog.store.sqlite import SqliteStore
 from watchdog.text.patterns import Re2Engine
-from watchdog.text.templates import compile_template
 
 log = logging.getLogger(__name__)
 
@@ -113,6 +113,13 @@ async def serve(file: RuleFile, start: Start, state: Path, control: Path) -> Non
     finally:
         questions.close()
         thread.close()
+
+
+def compile_template(text: str) -> Template:
+    """Compile a rule's own words. Jinja2 is loaded at the first: most rule files have none."""
+    from watchdog.text.templates import compile_template as compiled
+
+    return compiled(text)
 
 
 def build_engine(

@@ -21,6 +21,26 @@ def test_help_lists_every_verb_and_imports_none(watchdog) -> None:
     assert {name for name in sys.modules if name.startswith("watchdog.")} == before
 
 
+def test_help_needs_no_library() -> None:
+    loaded = imported_by("import watchdog.cli.main as main; main.run(['--help'])")
+
+    assert not {"typer", "asyncio", "logging", "dataclasses"} & loaded
+
+
+def test_what_a_daemon_imports_leaves_out_what_it_may_never_need() -> None:
+    loaded = imported_by("import watchdog.cli.main as main; main.run(['version']); import watchdog.app")
+
+    assert "httpx" in loaded
+    assert not {"rich", "pygments", "click", "jinja2", "prometheus_client", "apprise", "requests"} & loaded
+
+
+def imported_by(statements: str) -> set[str]:
+    """Which modules a fresh interpreter has after these statements."""
+    script = f"{statements}; import sys; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(ran.stdout.splitlines()[-1].split())
+
+
 @pytest.mark.parametrize("name", VERBS)
 def test_every_verb_has_help_of_its_own(watchdog, name: str) -> None:
     ran = watchdog(name, "--help")

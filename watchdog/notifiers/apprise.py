@@ -1,4 +1,4 @@
-"""The adapter to Apprise, and the only module that imports it.
+"""The adapter to Apprise; it and `plugins` are all that imports it.
 
 Owns how a channel's URL becomes a service that sends exactly what it is given, once, without cutting,
 repeating, following redirects or sleeping; and that nothing of Apprise's own logging leaves it unmasked.
@@ -6,11 +6,9 @@ What became of a message is decided by `verdicts`, from what `recorder` saw.
 """
 
 import copy
-import functools
 import logging
 import re
 import sys
-import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,8 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import apprise
-from apprise.manager_plugins import NotificationManager
-from apprise.plugins import url_to_dict
 
 from watchdog.core.notifications import Answer, ChannelLimits, DeliveryResult, Message
 from watchdog.core.redaction import Redactor, hide_urls, url_secrets
@@ -30,6 +26,7 @@ from watchdog.errors import ConfigError, Problem
 from watchdog.notifiers import paging, recorder
 from watchdog.notifiers.exchanges import Attempt
 from watchdog.notifiers.limits import limits_for
+from watchdog.notifiers.plugins import parsed, plugin_of
 from watchdog.notifiers.threaded import DEADLINE, ThreadedNotifier
 from watchdog.notifiers.verdicts import judge
 from watchdog.ports import Clock
@@ -245,11 +242,8 @@ def _options(url: str) -> dict[str, Any]:
     """Parse a URL into Apprise's constructor arguments, with what must hold put over what it says."""
     if _SEPARATED_URLS.search(url):
         raise UnusableUrlError("it holds several URLs; make a channel of each")
-    _plugins()
     try:
-        options: dict[str, Any] | None = url_to_dict(  # type: ignore[no-untyped-call]  # half typed
-            url.strip(), secure_logging=True
-        )
+        options = parsed(url.strip())
     except Exception as error:  # noqa: BLE001 - plugins parse with code of their own
         raise UnusableUrlError(f"it cannot be parsed ({type(error).__name__})") from None
     if not options:
@@ -265,7 +259,7 @@ def _why_unknown(url: str) -> str:
     schema, separator, _ = url.strip().partition("://")
     if not separator:
         return "it is not a URL"
-    if schema.lower() in _plugins():
+    if plugin_of(schema.lower()) is not None:
         return f"it is not a complete {schema}:// URL"
     if schema.lower() in ("http", "https"):
         return (
@@ -277,29 +271,20 @@ def _why_unknown(url: str) -> str:
 
 def _instantiate(options: dict[str, Any], asset: apprise.AppriseAsset) -> apprise.NotifyBase:
     schema = options["schema"]
-    plugin = _plugins()[schema]
+    plugin = plugin_of(schema)
+    if plugin is None:
+        raise UnusableUrlError(f"there is no service {schema}://")
     if not plugin.enabled:
         raise UnusableUrlError(f"{schema}:// needs {_requirements(plugin)}")
     try:
-        service = apprise.Apprise.instantiate(options, asset=asset, suppress_exceptions=False)
+        service = plugin(**{**options, "tag": set(), "asset": asset})
     except Exception as error:  # noqa: BLE001 - plugins raise TypeError, AttributeError and their own
         raise UnusableUrlError(_reason(error, schema)) from None
-    if service is None:
+    if not service.enabled:  # some find out only now what the system lacks
         raise UnusableUrlError(f"{schema}:// is not available on this system")
     service.request_rate_per_sec = 0
     service.throttle = _do_not_wait  # type: ignore[method-assign]  # the outbox sets the pace, not a sleep
     return service
-
-
-@functools.cache
-def _plugins() -> Any:
-    """Return Apprise's plugins, loaded (takes up to a second)."""
-    manager: Any = NotificationManager()  # type: ignore[no-untyped-call]  # Apprise is only half typed
-    with warnings.catch_warnings():
-        # Loading tries modules that Python is about to drop; not our users' business.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        manager.load_modules()
-    return manager
 
 
 def _do_not_wait(*_: object, **__: object) -> None:
