@@ -80,7 +80,7 @@ def perform(case: Any, path: Path) -> Told:
     )
 
     def on_slot(engine: Engine, tick: Tick) -> None:
-        now = mins(play._offset())
+        now = mins(play.offset())
         told.slots[-1].append((engine.parts.clock.monotonic(), tick.missed))
         for state in engine.world.states.values():
             told.known.setdefault(state.task.name, now)

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from watchdog.cli.output import Output, Style, safe, standard_error, standard_output
+from watchdog.cli.output import Output, Style, cut, safe, standard_error, standard_output
 
 if TYPE_CHECKING:
     from watchdog.replay.files import Played
+
+PASSED, FAILED = "ok    ", "FAILED"
 
 
 def scenarios(
@@ -20,7 +22,8 @@ def scenarios(
     """Play scenario files through the live engine, in virtual time.
 
     A scenario passes if the messages it expects are delivered, at their times and in their words, and
-    no others. The format is described in docs/scenarios.md.
+    no others. Of one that fails, both timelines are shown, and in what they differ. The format is
+    described in docs/scenarios.md.
 
     Exit code 0: all passed. 1: one failed, or a file cannot be read.
 
@@ -52,7 +55,8 @@ def scenarios(
     if as_json:
         output.json(results)
     else:
-        output.line(f"{len(files) - failed} passed, {failed} failed")
+        more = "" if verbose or not failed else "; -v shows every message in full"
+        output.line(f"{len(files) - failed} passed, {failed} failed{more}")
     return 1 if failed else 0
 
 
@@ -67,29 +71,23 @@ def _progress(number: int, of: int, path: Path) -> None:
 
 
 def _unreadable(path: Path, problems: Sequence[str], output: Output) -> None:
-    output.line(f"{output.styled('FAILED', Style.RED)} {safe(str(path))}: cannot be read")
+    output.line(f"{output.styled(FAILED, Style.RED)} {safe(str(path))}: cannot be read")
     for problem in problems:
         output.line(f"       {safe(problem)}")
 
 
 def _show(path: Path, played: "Played", output: Output, *, verbose: bool) -> None:
-    from watchdog.replay.timeline import side_by_side
+    from watchdog.cli.timeline import show_messages, show_timeline
 
-    mark = (
-        output.styled("ok    ", Style.GREEN) if played.verdict.passed else output.styled("FAILED", Style.RED)
-    )
-    output.line(f"{mark} {safe(str(path))}: {safe(played.prepared.scenario.description)}")
-    for failure in played.verdict.failures:
-        output.line(f"       {safe(failure)}")
-    if not played.verdict.passed:
-        output.line()
-        output.table(("EXPECTED", "SENT", ""), side_by_side(played.verdict))
-        output.line()
+    words = f" {safe(str(path))}: {safe(played.prepared.scenario.description)}"
+    if played.verdict.passed:
+        room = output.width - len(PASSED)
+        output.line(output.styled(PASSED, Style.GREEN) + (cut(words, room) if output.terminal else words))
+    else:
+        output.line(output.styled(FAILED, Style.RED) + words)
+        show_timeline(played, output)
     if verbose:
-        for message in played.sent:
-            output.line(output.styled(safe(message.title), Style.BOLD))
-            output.line("\n".join(f"  {safe(line)}" for line in message.body.splitlines()))
-            output.line()
+        show_messages(played, output)
 
 
 def _values(path: Path, played: "Played") -> dict[str, object]:
@@ -98,6 +96,15 @@ def _values(path: Path, played: "Played") -> dict[str, object]:
         "passed": played.verdict.passed,
         "failures": list(played.verdict.failures),
         "slots": played.slots,
+        "log": [
+            {
+                "at_seconds": remark.at.total_seconds(),
+                "level": remark.level,
+                "text": remark.text,
+                "times": remark.times,
+            }
+            for remark in played.remarks
+        ],
         "sent": [
             {
                 "at_seconds": message.at.total_seconds(),

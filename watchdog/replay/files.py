@@ -11,6 +11,7 @@ from watchdog.config.yaml_nodes import MAX_BYTES, parse
 from watchdog.core.rendering import TemplateCompiler
 from watchdog.core.ruleset import Ruleset
 from watchdog.errors import ConfigError, Problem
+from watchdog.replay.overhearing import Remark, overheard
 from watchdog.replay.play import Play
 from watchdog.replay.timeline import Verdict, judge
 from watchdog.replay.world import Sent
@@ -35,6 +36,7 @@ class Played:
     sent: tuple[Sent, ...]
     verdict: Verdict
     slots: int
+    remarks: tuple[Remark, ...] = ()  # what the engine wrote to its log
 
 
 def prepare(path: Path, knowledge: Knowledge) -> Prepared:
@@ -76,7 +78,8 @@ def play(prepared: Prepared, knowledge: Knowledge, compile_template: TemplateCom
         compile_template=compile_template,
     )
     try:
-        sent = performance.run()
+        with overheard(performance.offset) as remarks:
+            sent = performance.run()
     finally:
         state.discard()
     return Played(
@@ -84,4 +87,5 @@ def play(prepared: Prepared, knowledge: Knowledge, compile_template: TemplateCom
         sent=sent,
         verdict=judge(prepared.scenario, sent),
         slots=performance.slots,
+        remarks=tuple(remarks),
     )

@@ -73,14 +73,14 @@ class Play:
         await self._end(life)
         self.slots += self.engine.slots if self.engine is not None else 0
 
-    def _offset(self) -> timedelta:
+    def offset(self) -> timedelta:
         """Now, relative to T+0."""
         return self._world.monotonic() + self._world.suspended + self.scenario.begin
 
     async def _until(self, at: timedelta, life: "asyncio.Task[None]") -> "asyncio.Task[None]":
         """Let time pass; a life that dies on the way is followed by the next one."""
-        while self._offset() < at:
-            timer = asyncio.ensure_future(self._world.sleep(at - self._offset()))
+        while self.offset() < at:
+            timer = asyncio.ensure_future(self._world.sleep(at - self.offset()))
             await asyncio.wait([timer, life], return_when=asyncio.FIRST_COMPLETED)
             if life.done():
                 life = await self._after_death(life)
@@ -91,7 +91,7 @@ class Play:
         self._world.jump(event.jump)
         self._world.suspend(event.suspend)
         if event.disk_full:
-            self._full_until = self._offset() + event.disk_full
+            self._full_until = self.offset() + event.disk_full
         if event.crash is not None:
             self._trap.armed, self._trap.down = event.crash, event.down
         number = self.scenario.events.index(event)
@@ -140,7 +140,7 @@ class Play:
         world = self._world
         script = self.scenario.script
         store = FragileStore(
-            inner=self.open_store(), trap=self._trap, full=lambda: self._offset() < self._full_until
+            inner=self.open_store(), trap=self._trap, full=lambda: self.offset() < self._full_until
         )
         self.engine = Engine(
             parts=Parts(
@@ -165,7 +165,7 @@ class Play:
             limits=ChannelLimits(body=spec.max_bytes or ROOM, title=200, unit=LimitUnit.BYTES),
             answers=tuple(answer for answer in self.scenario.answers if answer.channel == spec.name),
             clock=self._world,
-            offset=self._offset,
+            offset=self.offset,
             trap=self._trap,
             record=self._record,
             used=self._used.setdefault(spec.name, {}),
@@ -176,7 +176,7 @@ class Play:
         incident = self.engine.world.incidents.get(message.incident)
         self.sent.append(
             Sent(
-                at=self._offset(),
+                at=self.offset(),
                 channel=channel,
                 kind=message.kind,
                 rule=incident.rule if incident else "",
