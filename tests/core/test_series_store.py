@@ -46,6 +46,27 @@ def test_overlap_is_stored_once():
     assert (report.points, report.added, report.duplicates, report.late) == (3, 1, 2, 0)
 
 
+def test_a_point_of_the_far_future_is_not_kept_and_blinds_nobody():
+    store, day = SeriesStore(), 24 * 60
+    task = ONE["task"]
+    report = store.intake("s", "gpu", [points(ONE, [0, 1, 9 * day], [1, 2, 3])], BASE + MINUTE, tasks={task})
+    assert stored(store) == [(0, 1), (1, 2)]
+    assert report.expired == 1
+    assert store.table("s", "gpu").ahead_ns(task) == 0
+    assert store.newest("s", "gpu", task) == BASE + MINUTE
+
+
+def test_an_answer_of_nothing_but_the_far_future_says_so_until_the_next():
+    store, day = SeriesStore(), 24 * 60
+    task = ONE["task"]
+    store.intake("s", "gpu", [points(ONE, [9 * day], [3])], BASE, tasks={task})
+    assert stored(store) == []
+    assert store.table("s", "gpu").ahead_ns(task) == 9 * day * MINUTE
+    assert store.newest("s", "gpu", task) == BASE + 9 * day * MINUTE
+    store.intake("s", "gpu", [points(ONE, [1], [3])], BASE + MINUTE, tasks={task})
+    assert store.table("s", "gpu").ahead_ns(task) == 0
+
+
 def test_unsorted_points_are_sorted():
     store = SeriesStore()
     take(store, points(ONE, [3, 1, 2, 0], [4, 2, 3, 1]), at=3)

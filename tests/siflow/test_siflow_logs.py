@@ -329,3 +329,16 @@ def test_the_bookmark_survives_a_night() -> None:
     log.write("morning")
     assert log.poll() == ["morning"]
     assert timedelta(hours=9) < timedelta(minutes=log.minute)
+
+
+def test_a_line_with_a_time_of_the_far_future_is_told_now_and_takes_no_other_with_it() -> None:
+    log = Log(timed=True)
+    log.poll()
+    log.write("before")
+    assert log.poll() == ["before"]
+    log.write("ERROR garbled")
+    log.written[-1] = (T0 + 400 * 24 * 60 * MINUTE_NS, "ERROR garbled")
+    log.write("beside it")
+    assert sorted(log.poll()) == ["ERROR garbled", "beside it"]
+    log.write("after")
+    assert log.poll() == ["after"]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from watchdog.core.durations import EPOCH, to_ns
 from watchdog.core.health import Failure
 from watchdog.core.logs import LogLine, LogQuery
-from watchdog.core.tasks import Task
+from watchdog.core.tasks import Status, Task
 from watchdog.errors import SourceError
 from watchdog.sources.alaya import period_covering
 from watchdog.sources.alaya_tasks import read_list_page, read_pod
@@ -135,6 +135,43 @@ def test_times_in_another_unit_are_malformed_not_silence() -> None:
     assert (error.failure, error.detail) == (Failure.MALFORMED, "no point has a time in Unix seconds")
 
 
+@pytest.mark.parametrize("time", [2**53, 9_900_000_000, "99999999999", 9.5e10])
+def test_a_time_that_no_column_holds_is_no_time(time) -> None:
+    answer = metrics({"podName": "a", "metricData": points((time, "0.5"), (1762837260, "0.5"))})
+    (one,) = answer.series
+    assert one.times.tolist() == [1762837260 * 10**9]
+    assert answer.remarks == ("1 points of gpu have no readable time; dropped",)
+
+
+@pytest.mark.parametrize(
+    "odd", [{"podName": ["x"]}, "x", None, 5, {"metricData": 7}, {"podName": "a", "metricData": "none"}]
+)
+def test_a_series_that_cannot_be_read_costs_only_itself_and_the_answer_is_not_whole(odd) -> None:
+    answer = metrics(odd, {"podName": "good", "metricData": points((1762837260, "0.5"))})
+    assert [one.labels["pod"] for one in answer.series] == ["good"]
+    assert answer.complete is False
+    assert answer.remarks == ("1 series of gpu cannot be read; what is missing is not judged",)
+
+
+def test_a_point_of_another_type_costs_only_itself() -> None:
+    odd = [{"timestamp": 1762837200, "value": {}}, 5, {"timestamp": [], "value": "1"}]
+    answer = metrics({"podName": "a", "metricData": [*odd, *points((1762837260, "0.5"))]})
+    assert [one.values.tolist() for one in answer.series] == [[0.5]]
+    assert (answer.complete, answer.remarks) == (True, ("3 values of gpu are no numbers; dropped",))
+
+
+@pytest.mark.parametrize("value", [b"NaN", b"Infinity", b"-Infinity", b"9" * 5000, b"1e999"])
+def test_numbers_that_json_has_not_got_cost_a_value_not_the_answer(value: bytes) -> None:
+    body = json.dumps(ok({"metricData": [{"podName": "a", "metricData": points((60, "0.5"), (120, 7))}]}))
+    answer = read_metrics(data_of(body.encode().replace(b"7", value)), task=TASK, metric="gpu", since=EPOCH)
+    assert [one.times.tolist() for one in answer.series] == [[60 * 10**9]]
+
+
+def test_cards_may_be_numbered() -> None:
+    answer = metrics({"podName": "a", "gpuName": 3, "metricData": points((60, "0.5"))})
+    assert [one.labels["gpu"] for one in answer.series] == ["3"]
+
+
 def test_a_series_of_another_type_is_dropped_with_a_remark() -> None:
     answer = metrics({"type": "cpu", "podName": "p", "metricData": points((100, "0.5"))})
     assert (answer.series, answer.remarks) == ((), ("1 series are of another type than gpu; dropped",))
@@ -164,6 +201,13 @@ def test_rows_without_a_time_are_dropped_and_counted() -> None:
     bad = [None, "", "soon", "1.7e18", 1.5, True, -1, "9" * 25, {}]
     page = logs(*({"timestamp": time, "log": "x", "podName": "p"} for time in bad))
     assert (page.lines, page.remarks) == ((), ("9 log rows have no readable time; dropped",))
+
+
+def test_a_row_that_is_none_costs_only_itself() -> None:
+    page = logs(5, {"timestamp": str(NS), "log": "ERROR", "podName": "a"}, None, limit=3)
+    assert [line.text for line in page.lines] == ["ERROR"]
+    assert page.remarks == ("2 log rows cannot be read; dropped",)
+    assert page.full
 
 
 def test_rows_outside_the_asked_bounds_are_left_out() -> None:
@@ -257,6 +301,8 @@ def test_a_message_that_is_no_text_is_ignored() -> None:
         ("-", None),
         (None, None),
         (1e300, None),
+        ("9999-12-31T23:59:59Z", None),
+        ("2300-01-01T00:00:00Z", None),
     ],
 )
 def test_times_of_every_spelling(text, expected) -> None:
@@ -282,6 +328,21 @@ def test_a_row_that_cannot_be_read_makes_the_list_incomplete_not_shorter() -> No
         zone=SHANGHAI,
     )
     assert (len(page.tasks), page.rows, page.unreadable) == (1, 4, 3)
+
+
+@pytest.mark.parametrize(
+    "odd", [{"resource": "x"}, {"reason": {"code": 1}}, {"name": ["x"]}, {"startTime": []}, {"aidcId": {}}]
+)
+def test_a_field_of_another_type_is_as_if_it_were_not_there(odd) -> None:
+    row = {
+        "id": "1",
+        "status": "Running",
+        "resource": {"gpuCount": [], "gpuName": 7, "workerCount": 2},
+        **odd,
+    }
+    page = read_list_page(data_of(ok({"records": [row], "totalRows": 1})), source="alaya", zone=SHANGHAI)
+    assert [(one.task.id, one.status, one.task.name) for one in page.tasks] == [("1", Status.RUNNING, "1")]
+    assert page.unreadable == 0
 
 
 @pytest.mark.parametrize("data", [None, {}, [], {"totalRows": 3}, {"records": None, "totalRows": 3}])

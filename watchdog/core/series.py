@@ -20,6 +20,7 @@ KEEP = timedelta(hours=1)  # of a metric nobody said anything about
 SAME_GPU_NS = 5 * MINUTE_NS  # a nameless pod is the one that had this GPU within this time
 MARGIN_NS = 2 * MINUTE_NS  # kept beyond the retention: windows end a little before the newest point
 COUNT_MARGIN_NS = 15 * MINUTE_NS  # the same for counts, whose lines arrive late
+FAR_NS = 24 * 60 * MINUTE_NS  # a point this far in the future is no measurement and is not kept
 MOST_SERIES = 200_000  # of one metric of a source; more is a mistake, not a fleet
 COUNTED = "log:"  # prefix of metrics that count: points of one second add up
 
@@ -43,7 +44,7 @@ class IntakeReport:
     rewritten: int = 0  # a known time with another value: the newest answer wins
     duplicates: int = 0
     not_finite: int = 0  # NaN or infinite: dropped
-    expired: int = 0  # older than the retention: dropped
+    expired: int = 0  # older than the retention, or of the far future: dropped
     new_series: tuple[Labels, ...] = ()
 
 
@@ -51,7 +52,8 @@ class Table:
     """All series of one (source, metric).
 
     labels: per row, its labels as last given.
-    answered: task → when its last answer came (ns). cut: tasks of which that answer was not whole.
+    answered: task → when its last answer came (ns). cut: tasks of which that answer was not whole. far: when,
+    of tasks whose last answer showed nothing but the far future.
     shape: changes whenever rows or labels do. cache: for readers; emptied whenever `shape` changes.
     """
 
@@ -63,6 +65,7 @@ class Table:
         self.refused = 0  # series of the newest answer that there was no room for
         self.answered: dict[str, int] = {}
         self.cut: set[str] = set()
+        self.far: dict[str, int] = {}
         self.keep_ns = duration_ns(KEEP)
         self.shape = 0
         self.cache: dict[object, object] = {}
@@ -119,18 +122,20 @@ class Table:
         """Take in one answer; see `SeriesStore.intake`."""
         for task in tasks:
             self.answered[task] = at_ns
+            self.far.pop(task, None)
         self.cut = (self.cut - set(tasks)) | set(cut)
         if not series:
             return IntakeReport()
         self._intakes += 1
         lengths = np.array([item.times.size for item in series], np.int64)
         times: Ints = np.concatenate([item.times for item in series]).astype(np.int64, copy=False)
+        self.far |= _only_far(series, far_ns := at_ns + FAR_NS, int(times.max(initial=0)))
         values: Floats = np.concatenate([item.values for item in series]).astype(np.float64, copy=False)
         if self.columns.adds:
             times = times - times % SECOND_NS
         finite = np.isfinite(values)
         oldest = self._oldest(times[finite], at_ns)
-        usable = finite & (times > oldest)
+        usable = finite & (times > oldest) & (times <= far_ns)
         owner = np.repeat(np.arange(lengths.size), lengths)
         useful = np.bincount(owner[usable], minlength=lengths.size) > 0
         known = len(self.labels)
@@ -179,7 +184,7 @@ class Table:
 
     def ahead_ns(self, task: str) -> int:
         """Return how far the newest point lay in the future when the task last answered."""
-        return self._newest.get(task, 0) - self.answered.get(task, 0)
+        return self.far.get(task, self._newest.get(task, 0)) - self.answered.get(task, 0)
 
     def rows_of(self, task: str) -> Ints:
         """Return the rows of one task, ascending."""
@@ -387,7 +392,7 @@ class SeriesStore:
         """Return the time of the newest point of a metric, or of one task's; 0 = none."""
         table = self.table(source, metric)
         own = table.columns.newest
-        return int((own[table.rows_of(task)] if task else own).max(initial=0))
+        return int((own[table.rows_of(task)] if task else own).max(initial=table.far.get(task, 0)))
 
     def latest(self, source: str, metric: str) -> tuple[tuple[Labels, int], ...]:
         """Return every series with the time of its newest point."""
@@ -424,6 +429,14 @@ class SeriesStore:
         if key not in self._tables:
             self._tables[key] = Table(metric, self._interned)
         return self._tables[key]
+
+
+def _only_far(series: Sequence[SeriesPoints], far_ns: int, newest_ns: int) -> dict[str, int]:
+    nearest: dict[str, int] = {}
+    for item in (one for one in series if newest_ns > far_ns and one.times.size):
+        task = item.labels.get(TASK, "")
+        nearest[task] = int(item.times.min(initial=nearest.get(task, newest_ns)))
+    return {task: time_ns for task, time_ns in nearest.items() if time_ns > far_ns}
 
 
 def _identity(labels: Labels) -> int:

@@ -31,30 +31,31 @@ _WORDS = {
 _STATUS = {word: status for status, words in _WORDS.items() for word in words}
 
 _Number = int | float | str | None
-_Time = str | int | float | None
 
 
 class _Resource(msgspec.Struct, gc=False, rename="camel"):
-    worker_count: _Number = None
-    gpu_count: _Number = None
-    gpu_name: str | None = None
+    worker_count: object = None
+    gpu_count: object = None
+    gpu_name: object = None
 
 
 class _TaskRow(msgspec.Struct, gc=False, rename="camel"):
+    """A field of another type than expected is as if it were not there: the rest of the task counts."""
+
     id: str | int | None = None
-    name: str | None = None
-    status: str | None = None
-    namespace: str | None = None
-    aidc_id: str | int | None = None
-    resource: _Resource | None = None
-    created_time: _Time = None
-    create_time: _Time = None
-    create_at: _Time = None
-    start_time: _Time = None
-    end_time: _Time = None
-    finish_time: _Time = None
-    reason: str | None = None
-    message: str | None = None
+    name: object = None
+    status: object = None
+    namespace: object = None
+    aidc_id: object = None
+    resource: object = None
+    created_time: object = None
+    create_time: object = None
+    create_at: object = None
+    start_time: object = None
+    end_time: object = None
+    finish_time: object = None
+    reason: object = None
+    message: object = None
 
 
 class _ListPage(msgspec.Struct, gc=False, rename="camel"):
@@ -130,18 +131,18 @@ def read_pod(data: msgspec.Raw) -> PodBasic:
 
 def _observation(row: _TaskRow, source: str, zone: tzinfo) -> TaskObservation:
     task_id = str(row.id)
-    word = (row.status or "").strip()
+    word = _word(row.status)
     return TaskObservation(
         task=Task(
             key=f"{source}/{task_id}",
             source=source,
             id=task_id,
-            name=row.name or task_id,
-            namespace=row.namespace or "",
+            name=_word(row.name) or task_id,
+            namespace=_word(row.namespace),
         ),
         status=status_of(word),
         status_text=word,
-        reason=(row.reason or row.message or "").strip()[:REASON_KEPT],
+        reason=(_word(row.reason) or _word(row.message))[:REASON_KEPT],
         started=read_time(row.start_time, zone),
         ended=read_time(row.end_time or row.finish_time, zone),
         extra=_extra(row, zone),
@@ -153,17 +154,26 @@ def _extra(row: _TaskRow, zone: tzinfo) -> Mapping[str, str]:
     created = read_time(row.created_time or row.create_time or row.create_at, zone)
     if created:
         extra["created"] = created.isoformat()
-    if row.aidc_id is not None:
-        extra["aidc"] = str(row.aidc_id)
-    resource = row.resource or _Resource()
+    if _word(row.aidc_id):
+        extra["aidc"] = _word(row.aidc_id)
+    try:
+        resource = msgspec.convert(row.resource or {}, _Resource)
+    except msgspec.ValidationError:
+        resource = _Resource()
     workers, gpus = _whole(resource.worker_count), _whole(resource.gpu_count)
     if workers is not None:
         extra["workers"] = str(workers)
     if gpus is not None:
         extra["gpus"] = str(gpus * (1 if workers is None else workers))
-    if resource.gpu_name:
-        extra["gpu_name"] = resource.gpu_name
+    if _word(resource.gpu_name):
+        extra["gpu_name"] = _word(resource.gpu_name)
     return extra
+
+
+def _word(value: object) -> str:
+    """Read a word, or a number that stands for one; anything else is none."""
+    known = isinstance(value, (str, int)) and not isinstance(value, bool)
+    return str(value).strip() if known else ""
 
 
 def _whole(value: object) -> int | None:

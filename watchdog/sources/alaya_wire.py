@@ -5,6 +5,7 @@ different is one edit. Tasks and pods are in `alaya_tasks`. Error texts carry no
 answer beyond the server's own short message, with our secrets taken out.
 """
 
+import contextlib
 import json
 import math
 from collections.abc import Sequence
@@ -28,9 +29,10 @@ from watchdog.ports import MetricAnswer
 from watchdog.sources.answers import HttpAnswer, failure, failure_of_status, json_text
 
 SUCCESS = 200
-LATEST_SECONDS = 100_000_000_000  # epoch seconds beyond this are some other unit
+LATEST_SECONDS = 9_000_000_000  # epoch seconds beyond this are another unit, or no time: int64 ns end in 2262
 NO_VALUE = frozenset({"", "-", "--", "nan", "null", "none", "n/a"})
 MESSAGE_SHOWN = 80
+LONGEST_INTEGER = 300  # digits; longer ones are no number for anybody
 
 BUSINESS_CODES = {
     40001: (Failure.KEY_MISSING, "the authorization header is missing or malformed"),
@@ -58,13 +60,20 @@ class _Point(msgspec.Struct, gc=False):
 
 class _Series(msgspec.Struct, gc=False, rename="camel"):
     type: str | None = None
-    pod_name: str | None = None
-    gpu_name: str | None = None
+    pod_name: str | int | None = None
+    gpu_name: str | int | None = None
     metric_data: list[_Point] | None = None
 
 
 class _Metrics(msgspec.Struct, gc=False, rename="camel"):
     metric_data: list[_Series] | None = None
+
+
+class _SeriesParts(msgspec.Struct, gc=False, rename="camel"):
+    type: str | None = None
+    pod_name: str | int | None = None
+    gpu_name: str | int | None = None
+    metric_data: list[msgspec.Raw] | None = None
 
 
 class _Row(msgspec.Struct, gc=False, rename="camel"):
@@ -77,7 +86,12 @@ T = TypeVar("T")
 
 _ENVELOPE = msgspec.json.Decoder(Envelope)
 _METRICS = msgspec.json.Decoder(_Metrics | None)
+_ONE_SERIES = msgspec.json.Decoder(_Series)
+_SERIES_PARTS = msgspec.json.Decoder(_SeriesParts)
+_ONE_POINT = msgspec.json.Decoder(_Point)
 _ROWS = msgspec.json.Decoder(list[_Row] | None)
+_ONE_ROW = msgspec.json.Decoder(_Row)
+_PARTS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +135,26 @@ def decode(decoder: msgspec.json.Decoder[T], text: bytes | msgspec.Raw) -> T:
 
 
 def _repaired(text: bytes) -> bytes:
-    """Replace bytes that are no UTF-8 and lone surrogates; ValueError if it is no JSON even so."""
-    document = json.loads(text.decode("utf-8", "replace"))
+    """Replace bytes that are no UTF-8, lone surrogates, and numbers that JSON has not got (NaN).
+
+    ValueError if it is no JSON even so.
+    """
+    document = json.loads(
+        text.decode("utf-8", "replace"),
+        parse_constant=lambda _: None,
+        parse_float=lambda digits: None if math.isinf(float(digits)) else float(digits),
+        parse_int=lambda digits: int(digits) if len(digits) <= LONGEST_INTEGER else None,
+    )
     return json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _in_parts(part: msgspec.json.Decoder[T], parts: Sequence[msgspec.Raw]) -> tuple[list[T], int]:
+    """Decode each part by itself; return those that can be read, and how many cannot."""
+    read: list[T] = []
+    for raw in parts:
+        with contextlib.suppress(msgspec.MsgspecError, RecursionError):
+            read.append(part.decode(raw))
+    return read, len(parts) - len(read)
 
 
 def _unreadable(answer: HttpAnswer, unreadable: SourceError) -> SourceError:
@@ -182,6 +213,7 @@ class _Remarks:
 
     suspect: list[float] = field(default_factory=list)
     unreadable: int = 0
+    lost: int = 0  # series that cannot be read at all
     bad_times: int = 0
     foreign: int = 0
     disagree: int = 0
@@ -193,6 +225,8 @@ class _Remarks:
             said.append(f"suspect values of {metric}: outside 0 to 1, such as {worst:g}; kept as sent")
         if self.unreadable:
             said.append(f"{self.unreadable} values of {metric} are no numbers; dropped")
+        if self.lost:
+            said.append(f"{self.lost} series of {metric} cannot be read; what is missing is not judged")
         if self.bad_times:
             said.append(f"{self.bad_times} points of {metric} have no readable time; dropped")
         if self.foreign:
@@ -206,26 +240,66 @@ def read_metrics(data: msgspec.Raw, *, task: Task, metric: str, since: datetime)
     """Decode a metrics answer into one series per (pod, gpu), points newer than `since` only.
 
     No data at all is a healthy, empty answer: what an idle or ended task returns is not documented.
+    Series that cannot be read are left out, and make the answer incomplete.
     """
-    document = decode(_METRICS, data)
     remarks = _Remarks()
     parts: dict[tuple[str, str], list[_Columns]] = {}
     since_s = to_ns(since) // SECOND_NS
     points = 0
-    for series in (document and document.metric_data) or ():
+    for series in _all_series(data, remarks):
         if series.type and series.type.lower() != metric:
             remarks.foreign += 1
             continue
         points += len(series.metric_data or ())
         columns = _columns(series.metric_data or (), since_s, remarks)
         if columns is not None:
-            parts.setdefault((series.pod_name or "", series.gpu_name or ""), []).append(columns)
+            parts.setdefault((_name(series.pod_name), _name(series.gpu_name)), []).append(columns)
     if points and remarks.bad_times == points:
         raise failure(Failure.MALFORMED, "no point has a time in Unix seconds")
     answer = tuple(
         _merged(_labels(task, pod, gpu), columns, remarks) for (pod, gpu), columns in parts.items()
     )
-    return MetricAnswer(series=answer, remarks=remarks.texts(metric))
+    return MetricAnswer(series=answer, remarks=remarks.texts(metric), complete=not remarks.lost)
+
+
+def _all_series(data: msgspec.Raw, remarks: _Remarks) -> Sequence[_Series]:
+    """Decode the series of an answer: at once if all are as documented, else one by one."""
+    try:
+        document = decode(_METRICS, data)
+        return (document and document.metric_data) or ()
+    except SourceError as error:
+        whole = error
+    try:
+        parts = _SERIES_PARTS.decode(data).metric_data or []
+    except (msgspec.MsgspecError, RecursionError):
+        raise whole from None
+    found = []
+    for raw in parts:
+        series = _one_series(raw, remarks)
+        if series is None:
+            remarks.lost += 1
+        else:
+            found.append(series)
+    if not found:
+        raise whole
+    return found
+
+
+def _one_series(raw: msgspec.Raw, remarks: _Remarks) -> _Series | None:
+    """Decode one series, its points one by one if need be; None if it does not say what it is about."""
+    with contextlib.suppress(msgspec.MsgspecError, RecursionError):
+        return _ONE_SERIES.decode(raw)
+    try:
+        parts = _SERIES_PARTS.decode(raw)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    points, lost = _in_parts(_ONE_POINT, parts.metric_data or [])
+    remarks.unreadable += lost
+    return _Series(parts.type, parts.pod_name, parts.gpu_name, points)
+
+
+def _name(value: str | int | None) -> str:
+    return "" if value is None else str(value)
 
 
 _Columns = tuple[NDArray[np.int64], NDArray[np.float64]]
@@ -309,7 +383,7 @@ def read_logs(data: msgspec.Raw, query: LogQuery) -> LogPage:
     Rows outside the asked bounds are left out: a server that ignores the bounds would otherwise
     make old lines look new at every poll.
     """
-    rows = decode(_ROWS, data) or []
+    rows, lost = _all_rows(data)
     lines: list[LogLine] = []
     timeless = outside = 0
     for row in rows:
@@ -320,8 +394,8 @@ def read_logs(data: msgspec.Raw, query: LogQuery) -> LogPage:
             outside += 1
         elif row.log is not None:
             lines.append(LogLine(time_ns, _text(row.pod_name), _text(row.log)))
-    full = len(rows) >= query.limit
-    remarks = []
+    full = len(rows) + lost >= query.limit
+    remarks = [f"{lost} log rows cannot be read; dropped"] if lost else []
     if timeless:
         remarks.append(f"{timeless} log rows have no readable time; dropped")
     if outside:
@@ -330,6 +404,21 @@ def read_logs(data: msgspec.Raw, query: LogQuery) -> LogPage:
         remarks.append("the log came newest first although oldest first was asked; lines may be unread")
     lines.sort(key=_time_of)
     return LogPage(lines=tuple(lines), full=full, remarks=tuple(remarks))
+
+
+def _all_rows(data: msgspec.Raw) -> tuple[list[_Row], int]:
+    """Decode the rows of an answer, one by one if some are none; return them, and how many are none."""
+    try:
+        return decode(_ROWS, data) or [], 0
+    except SourceError as error:
+        whole = error
+    try:
+        rows, lost = _in_parts(_ONE_ROW, _PARTS.decode(data))
+    except (msgspec.MsgspecError, RecursionError):
+        raise whole from None
+    if not rows:
+        raise whole
+    return rows, lost
 
 
 def _time_of(line: LogLine) -> int:

@@ -7,6 +7,8 @@ from watchdog.core.durations import EPOCH, SECOND_NS, to_ns
 MILLISECONDS = 1e11  # numbers from here on are no seconds
 MICROSECONDS = 1e14
 NANOSECONDS = 1e17
+LAST_YEAR = 2250
+LATEST_NS = 8_900_000_000_000_000_000  # in 2252
 
 
 def read_time(value: object, zone: tzinfo) -> datetime | None:
@@ -24,7 +26,8 @@ def read_time(value: object, zone: tzinfo) -> datetime | None:
         moment = moment.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-    return moment if moment.year >= 2000 else None  # zero dates stand for "never"
+    # Zero dates stand for "never", those far ahead for "for ever": int64 nanoseconds end in 2262.
+    return moment if 2000 <= moment.year < LAST_YEAR else None
 
 
 def read_time_ns(value: object, zone: tzinfo) -> int | None:
@@ -36,7 +39,8 @@ def read_time_ns(value: object, zone: tzinfo) -> int | None:
         return None if moment is None else to_ns(moment)
     for limit, unit in ((MILLISECONDS, SECOND_NS), (MICROSECONDS, 10**6), (NANOSECONDS, 10**3), (9e18, 1)):
         if 0 < value < limit:
-            return value * unit if isinstance(value, int) else round(value * unit)
+            time_ns = value * unit if isinstance(value, int) else round(value * unit)
+            return time_ns if time_ns < LATEST_NS else None
     return None
 
 

@@ -22,6 +22,7 @@ MOST_KEPT = 50_000
 MARKED = 128  # lines that a bookmark holds …
 HASH_DIGITS = 8  # … and how much of each
 LEAST_SHARED = 3  # fewer common lines than this may be chance
+FAR_NS = 24 * 3600 * 1_000_000_000  # a line this far in the future has no time worth the name
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,8 @@ class LogTail:
         newest = self.kept[-1].line.time_ns if self.kept else 0
         first = max(newest + STEP_NS, seen_ns - (len(new) - 1) * STEP_NS)
         for place, (line, digest) in enumerate(new):
-            time_ns = line.time_ns or first + place * STEP_NS
+            told_ns = line.time_ns if line.time_ns < seen_ns + FAR_NS else 0
+            time_ns = told_ns or first + place * STEP_NS
             self.kept.append(_Kept(LogLine(time_ns, line.pod, line.text), digest))
         self.kept.sort(key=attrgetter("line.time_ns"))
         oldest = (self.kept[-1].line.time_ns if self.kept else 0) - KEPT_NS
