@@ -84,27 +84,25 @@ def test_a_thousand_alerts_in_one_commit_are_far_cheaper_than_a_thousand_syncs(
     record_property("T1 of 1000 alerts, incidents, transitions, s", round(burst, 3))
     print(f"\n1000 syncs {one_by_one:.3f} s, 1000 commits {singles:.3f} s, one commit of 1000 {burst:.3f} s")
     assert burst < singles / 2
-    assert burst < one_by_one + 0.1  # where a sync is nearly free (tmpfs), the work itself remains
 
 
 def test_a_slot_in_which_nothing_happens_costs_a_few_syncs(tmp_path: Path) -> None:
+    """One of each in turn and the median of both, so that a disk busy with others slows both alike."""
     descriptor = os.open(tmp_path / "probe", os.O_RDWR | os.O_CREAT, 0o600)
-
-    def sync(_: int) -> None:
-        for _ in range(100):
-            os.write(descriptor, bytes(4_096))
-            os.fdatasync(descriptor)
-
     store = SqliteStore.open(tmp_path / "state.db", started=T0)
+    syncs, slots = [], []
 
-    def slots(number: int) -> None:
-        for index in range(100):
-            at = Moment(at=T0 + timedelta(seconds=100 * number + index), watched=timedelta(seconds=index))
-            store.commit_slot(SlotCommit(moment=at))
-
-    raw, ours = seconds(sync), seconds(slots)
+    for index in range(200):
+        start = perf_counter()
+        os.write(descriptor, bytes(4_096))
+        os.fdatasync(descriptor)
+        between = perf_counter()
+        at = Moment(at=T0 + timedelta(seconds=index), watched=timedelta(seconds=index))
+        store.commit_slot(SlotCommit(moment=at))
+        syncs.append(between - start)
+        slots.append(perf_counter() - between)
 
     store.close()
     os.close(descriptor)
-    print(f"\n100 syncs {raw * 1e3:.1f} ms, 100 empty slots {ours * 1e3:.1f} ms")
-    assert ours < 10 * raw + 0.1
+    print(f"\none sync {median(syncs) * 1e3:.2f} ms, one empty slot {median(slots) * 1e3:.2f} ms")
+    assert median(slots) < 10 * median(syncs) + 0.001  # where a sync is nearly free, the work itself remains
