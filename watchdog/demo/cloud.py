@@ -11,24 +11,19 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from types import TracebackType
-from typing import Self
+from datetime import datetime
 
-from watchdog.clock import SystemClock
-from watchdog.core.durations import to_ns
 from watchdog.demo.cloud_api import CloudApi, RefusedError, Where, locate
 from watchdog.demo.cloud_auth import Keys, refusal
 from watchdog.demo.cloud_control import CloudControl
-from watchdog.demo.faults import CONSOLE_PAGE, FaultBoard, envelope, replaced, spoiled
-from watchdog.demo.httpd import LoopbackServer, Reply, Request, json_reply
-from watchdog.demo.play import Phase, Play
-from watchdog.demo.stage import StagedTask
+from watchdog.demo.faults import CONSOLE_PAGE, envelope, replaced, spoiled
+from watchdog.demo.httpd import Reply, Request, json_reply
+from watchdog.demo.play import Play
+from watchdog.demo.played import MOST_RECORDED, PlayedCloud
 from watchdog.demo.story import PLAYS
 from watchdog.ports import Clock
 
 CONTROL = "/_control/"
-MOST_RECORDED = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +38,7 @@ class Recorded:
     query: tuple[tuple[str, str], ...]
 
 
-class StandInCloud:
+class StandInCloud(PlayedCloud):
     """`async with StandInCloud(play) as cloud:` serves at `cloud.url` until the block ends."""
 
     def __init__(
@@ -57,60 +52,15 @@ class StandInCloud:
         port: int = 0,
     ) -> None:
         """The play's second 0 is now. `prefixes`: where the API is; elsewhere the console answers."""
-        self.clock = clock or SystemClock()
-        self.keys = keys or Keys()
+        super().__init__(play, clock=clock, keys=keys, speed=speed, port=port)
         self.prefixes = tuple(prefixes)
-        self.faults = FaultBoard()
         self.requests: list[Recorded] = []
-        started = self.clock.now()
-        self.tasks = {
-            task.id: StagedTask(task, started=started, speed=speed, step=play.step) for task in play.tasks
-        }
         self._api = CloudApi(self.tasks)
         self._control = CloudControl(self)
-        self._server = LoopbackServer(self.handle, port=port)
-
-    @property
-    def url(self) -> str:
-        """The base URL, without a prefix."""
-        return self._server.url
-
-    @property
-    def open_connections(self) -> int:
-        """How many clients are connected."""
-        return self._server.open_connections
-
-    @property
-    def most_at_once(self) -> int:
-        """The most requests that were ever being answered at the same time."""
-        return self._server.most_at_once
 
     def counts(self) -> Counter[str]:
         """How many API calls came, by capability (metrics, logs, list, pod)."""
         return Counter(request.capability for request in self.requests if request.capability)
-
-    def say(
-        self, text: str, *, task: str = "", pod: str = "", time_ns: int = 0, late: timedelta = timedelta()
-    ) -> None:
-        """Let a pod print a line, now or at `time_ns`; without a task, the first one's."""
-        staged = self._task(task)
-        staged.say(text, pod=pod, time_ns=time_ns or to_ns(self.clock.now()), late=late)
-
-    def enter(self, phase: Phase, *, task: str = "") -> None:
-        """Let a task enter a phase now: status, pods, levels."""
-        self._task(task).enter(phase, self.clock.now())
-
-    async def __aenter__(self) -> Self:
-        await self._server.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._server.__aexit__(kind, error, trace)
-
-    def _task(self, task: str) -> StagedTask:
-        return self.tasks[task or next(iter(self.tasks), "")]
 
     async def handle(self, request: Request) -> Reply:
         """Answer one request, API or control."""

@@ -9,18 +9,15 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 from dataclasses import replace as changed
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 from urllib.parse import unquote
 
-from watchdog.clock import SystemClock
-from watchdog.core.durations import to_ns
 from watchdog.demo.cloud_auth import Keys
-from watchdog.demo.faults import FaultBoard, FaultKind, replaced, spoiled
-from watchdog.demo.httpd import LoopbackServer, Reply, Request, json_reply
-from watchdog.demo.play import Phase, Play
+from watchdog.demo.faults import FaultKind, replaced, spoiled
+from watchdog.demo.httpd import Reply, Request, json_reply
+from watchdog.demo.play import Play
+from watchdog.demo.played import MOST_RECORDED, PlayedCloud
 from watchdog.demo.siflow_answers import (
     Faults,
     Query,
@@ -40,7 +37,6 @@ SDK_PATH = Path(__file__).with_name("siflow_sdk")
 TASKS = "/sfapi/task-service/v1/tasks"
 CALLS = "/sfapi/stand-in/"
 CAPABILITIES = {"logs": "logs", "catalog": "catalogue", "catalog_full": "catalogue"}
-MOST_RECORDED = 100_000
 
 
 def region_of(url: str) -> str:
@@ -59,7 +55,7 @@ class Call:
     asked: dict[str, object]
 
 
-class StandInSiflow:
+class StandInSiflow(PlayedCloud):
     """`async with StandInSiflow(play) as cloud:` serves region `cloud.region` until the block ends."""
 
     def __init__(
@@ -72,54 +68,20 @@ class StandInSiflow:
         port: int = 0,
     ) -> None:
         """The play's second 0 is now."""
-        self.clock = clock or SystemClock()
-        self.keys = keys or Keys()
-        self.faults = FaultBoard()
+        super().__init__(play, clock=clock, keys=keys, speed=speed, port=port)
         self.calls: list[Call] = []
-        started = self.clock.now()
-        self.tasks = {
-            task.id: StagedTask(task, started=started, speed=speed, step=play.step) for task in play.tasks
-        }
-        self._server = LoopbackServer(self._handle, port=port)
-
-    @property
-    def url(self) -> str:
-        """Where it listens."""
-        return self._server.url
 
     @property
     def region(self) -> str:
         """What the stand-in SDK calls this place."""
-        return region_of(self._server.url)
+        return region_of(self.url)
 
     def counts(self) -> Counter[str]:
         """How many calls came, by capability."""
         return Counter(call.capability for call in self.calls)
 
-    def say(
-        self, text: str, *, task: str = "", pod: str = "", time_ns: int = 0, late: timedelta = timedelta()
-    ) -> None:
-        """Let a pod print a line, now or at `time_ns`; without a task, the first one's."""
-        staged = self._task(task)
-        staged.say(text, pod=pod, time_ns=time_ns or to_ns(self.clock.now()), late=late)
-
-    def enter(self, phase: Phase, *, task: str = "") -> None:
-        """Let a task enter a phase now: status, pods, levels."""
-        self._task(task).enter(phase, self.clock.now())
-
-    async def __aenter__(self) -> Self:
-        await self._server.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._server.__aexit__(kind, error, trace)
-
-    def _task(self, task: str) -> StagedTask:
-        return self.tasks[task or next(iter(self.tasks), "")]
-
-    async def _handle(self, request: Request) -> Reply:
+    async def handle(self, request: Request) -> Reply:
+        """Answer one call of the SDK."""
         call = self._located(request)
         if call is None:
             return json_reply({"status": False, "msg": "no such path"}, 404)
