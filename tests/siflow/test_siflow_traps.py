@@ -352,3 +352,13 @@ async def test_the_labels_of_a_series_are_the_tasks_and_where_it_is(source, task
     assert task.identity.plus(Labels.of(pod="run-worker-0", node="node-01", device="mlx5_3")) in {
         series.labels for series in answer.series
     }
+
+
+def test_times_beyond_what_columns_hold_are_none(task, clock) -> None:
+    now_s = to_ns(clock.now()) // 10**9
+    row = SeriesRow(labels=SeriesLabels(), times=[now_s, 99_000_000_000, 9e10], values=[90.0, 80.0, 70.0])
+    found = Found(row=MetricRow(metric="GpuCoreUsage", unit="%", series=[row]))
+    question = Question(task=task, metric="gpu", unit="%", since=clock.now() - MINUTES, zone=UTC)
+    answer = read_metric(question, [found])
+    assert [one.values.tolist() for one in answer.series] == [[0.9]]
+    assert answer.remarks == ("points of gpu without a readable time: 2; dropped",)

@@ -35,6 +35,17 @@ def write_sdk(folder: Path, body: str) -> str:
 WORKING = """
     import os, sys, threading, time
     __version__ = "9.9"
+    class Wordless(Exception):
+        status_code = 10 ** 5000
+        def __str__(self):
+            raise RuntimeError
+    class Odd:
+        uuid, name, queue_info = "odd", 10 ** 5000, {"rank_in_pool": 10 ** 400}
+        @property
+        def status(self):
+            raise RuntimeError
+        def owner(self):
+            return self
     class Tasks:
         def get(self, *, uuid, timeout=None):
             if uuid == "hang":
@@ -45,6 +56,14 @@ WORKING = """
                 os._exit(7)
             if uuid == "print":
                 print("a progress bar"); sys.stderr.write("x" * 300_000)
+            if uuid == "odd":
+                return Odd()
+            if uuid == "half":
+                return {"uuid": uuid, "name": "half a pair " + chr(0xd83d)}
+            if uuid == "wordless":
+                raise Wordless
+            if uuid == "exit":
+                sys.exit(3)
             if uuid == "huge":
                 return {"uuid": "u", "name": ["x" * 100]}
             return {"uuid": uuid, "name": "run", "timeout": timeout}
@@ -206,6 +225,32 @@ async def test_a_process_that_always_dies_is_started_ever_more_rarely(connect, c
 async def test_what_the_sdk_prints_does_not_disturb(connect) -> None:
     link = connect()
     assert [(await get(link, "print"))["uuid"] for _ in range(3)] == ["print"] * 3
+    assert link.started == 1
+
+
+@pytest.mark.parametrize(
+    ("uuid", "words"),
+    [("wordless", r"malformed answer \(Wordless\)"), ("exit", r"malformed answer \(SystemExit: 3\)")],
+)
+async def test_whatever_the_sdk_raises_is_the_answer_of_that_call(connect, uuid, words) -> None:
+    link = connect(threads=1)
+    for _ in range(3):
+        with pytest.raises(SourceError, match=words):
+            await get(link, uuid)
+    assert (await get(link, "next"))["uuid"] == "next"
+    assert link.started == 1
+
+
+async def test_a_field_that_cannot_be_had_costs_only_itself(connect) -> None:
+    link = connect(threads=1)
+    row = await get(link, "odd")
+    assert (row["uuid"], row["name"], row["status"], row["queue_rank"]) == ("odd", None, None, None)
+    assert link.started == 1
+
+
+async def test_half_a_surrogate_pair_does_not_end_the_conversation(connect) -> None:
+    link = connect(threads=1)
+    assert (await get(link, "half"))["name"] == "half a pair ?"
     assert link.started == 1
 
 

@@ -180,7 +180,7 @@ def _business_failure(answer: HttpAnswer, envelope: Envelope, secrets: Sequence[
     kind = _kind_of(status) or http_kind or Failure.SERVER_ERROR
     if http_kind is Failure.THROTTLED:
         kind = http_kind
-    where = f"HTTP {http}" if status in (http, SUCCESS) else f"code {status}, HTTP {http}"
+    where = f"HTTP {http}" if status in (http, SUCCESS) else f"code {str(status)[:12]}, HTTP {http}"
     message = _message(envelope.message, secrets)
     detail = f"{message}, {where}" if message else where
     return failure(kind, detail, retry_after=answer.retry_after)

@@ -19,7 +19,7 @@ from watchdog.core.series import SeriesPoints
 from watchdog.core.tasks import Task
 from watchdog.ports import MetricAnswer
 from watchdog.sources.answers import failure
-from watchdog.sources.naive_times import MILLISECONDS, read_time_ns
+from watchdog.sources.naive_times import LATEST_NS, read_time_ns
 from watchdog.sources.siflow_catalogue import OUR_NAMES, PERCENT, RATIO, unit_text
 from watchdog.sources.siflow_wire import Custom, MetricRow, SeriesRow, Time
 
@@ -224,7 +224,7 @@ def _columns(row: SeriesRow, question: Question, factor: float | None, notes: _N
 
 
 def _time_ns(time: Time, zone: tzinfo) -> int | None:
-    if isinstance(time, int) and 0 < time < MILLISECONDS:  # as documented; the rest is caution
+    if isinstance(time, int) and 0 < time < LATEST_NS // SECOND_NS:  # as documented; the rest is caution
         return time * SECOND_NS
     return read_time_ns(time, zone)
 

@@ -214,7 +214,7 @@ def read_reply(body: bytes) -> Reply:
     """Read one frame; raises `SourceError` if it is none."""
     try:
         return _REPLY.decode(body)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise failure(Failure.MALFORMED, "the SDK's process does not keep to the protocol") from error
 
 
@@ -222,7 +222,7 @@ def read_answer(decoder: msgspec.json.Decoder[T], raw: msgspec.Raw) -> T:
     """Read an answer; raises `SourceError` (MALFORMED), which says where, not what stood there."""
     try:
         return decoder.decode(raw)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise failure(Failure.MALFORMED, str(error)[:160]) from None
 
 
@@ -243,17 +243,17 @@ def read_error(error: WorkerError, secrets: Sequence[str] = ()) -> SourceError:
         case "sdk_broken":
             return failure(Failure.UNSUPPORTED, f"the SiFlow SDK cannot be used: {said}")
         case "exception":
-            return _exception(error, said)
+            return _exception(error, said, secrets)
     return failure(Failure.MALFORMED, said)
 
 
-def _exception(error: WorkerError, said: str) -> SourceError:
+def _exception(error: WorkerError, said: str, secrets: Sequence[str]) -> SourceError:
     kind, words = next(
         (_BY_CLASS[name] for name in error.types if name in _BY_CLASS), (Failure.MALFORMED, "")
     )
     if error.status is not None:
         kind, words = failure_of_status(error.status) or kind, ""
-    name = error.types[0] if error.types else "exception"
+    name = _shown(error.types[0], secrets) if error.types else "exception"
     detail = words or (f"{name}: {said}" if said else name)
     wait = error.retry_after
     asked = None if wait is None or wait < 0 else min(timedelta(seconds=min(wait, 1e5)), LONGEST_RETRY_AFTER)

@@ -89,10 +89,12 @@ class Writer:
 
     def write(self, message: Message[str, Any]) -> None:
         """Send one message; one that is too long is told to be so instead."""
-        # ASCII: a lone surrogate in a log line must not end the conversation.
-        body = json.dumps(message, allow_nan=False, separators=(",", ":")).encode("ascii")
-        if len(body) > LONGEST_FRAME:
+        try:  # "replace": a lone surrogate in a log line must not end the conversation
+            body = json.dumps(message, allow_nan=False, ensure_ascii=False).encode("utf-8", "replace")
             error = {"kind": "too_large", "detail": f"{len(body) >> 20} MiB"}
+        except Exception as failed:  # noqa: BLE001 - whatever the SDK put into it, its request is answered
+            body, error = b"", {"kind": "strange", "detail": f"no JSON: {type(failed).__name__}"}
+        if not 0 < len(body) <= LONGEST_FRAME:
             body = json.dumps({"id": message["id"], "error": error}).encode("ascii")
         with self._lock:
             self._stream.write(HEADER.pack(len(body)) + body)
@@ -102,23 +104,29 @@ class Writer:
 # --- what SDK objects hold, as plain values
 
 
+def tried(call: Any, *arguments: Any) -> Any:
+    """Return what a call returns; None if it raises, as anything of an SDK's object may."""
+    try:
+        return call(*arguments)
+    except Exception:  # noqa: BLE001 - one odd field must not cost the answer
+        return None
+
+
 def attr(value: Any, name: str) -> Any:
     """Return a field of an object or a dict; None if there is none."""
-    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+    return value.get(name) if isinstance(value, dict) else tried(getattr, value, name)
 
 
 def text(value: Any, longest: int = LONGEST_FIELD) -> str | None:
     """Return a value as text; None stays None."""
-    return None if value is None else str(value)[:longest]
+    found = None if value is None else tried(str, value)
+    return None if found is None else found[:longest]
 
 
 def number(value: Any) -> float | None:
     """Return a finite number, also one written as text; None otherwise."""
-    try:
-        found = math.nan if value is None or isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
-        return None
-    return found if math.isfinite(found) else None
+    found = None if value is None or isinstance(value, bool) else tried(float, value)
+    return found if found is not None and math.isfinite(found) else None
 
 
 def scalar(value: Any) -> float | str | None:
@@ -126,8 +134,8 @@ def scalar(value: Any) -> float | str | None:
     if value is None or isinstance(value, bool):
         return None
     if isinstance(value, (int, float)):
-        return value if math.isfinite(value) else None
-    return text(value.isoformat() if hasattr(value, "isoformat") else value, 60)
+        return None if number(value) is None else value
+    return text(tried(attr(value, "isoformat")) or value, 60)
 
 
 def items(value: Any) -> list[Any]:
@@ -168,7 +176,7 @@ def custom_entry(entry: Any) -> Message[str, Any]:
         "metric": text(attr(entry, "metric")),
         "value": number(attr(entry, "sample_value")),
         "time": scalar(attr(entry, "sample_time")),
-        "labels": {str(name)[:60]: text(value, 200) for name, value in pairs},
+        "labels": {text(name, 60) or "": text(value, 200) for name, value in pairs},
     }
 
 
@@ -347,14 +355,14 @@ def accepted(method: Any, optional: Message[str, Any]) -> Message[str, Any]:
     return {name: value for name, value in optional.items() if name in parameters}
 
 
-def exception(error: Exception) -> Message[str, Any]:
+def exception(error: BaseException) -> Message[str, Any]:
     """Return what is told of an exception: its class and those above it, a status, the server's words."""
     status, headers = attr(error, "status_code"), attr(attr(error, "response"), "headers")
-    asked = headers.get("retry-after") if hasattr(headers, "get") else None
+    asked = tried(lambda: headers.get("retry-after"))
     return {
         "kind": "exception",
         "types": [above.__name__ for above in type(error).__mro__[:-1]][:8],
-        "status": status if isinstance(status, int) else None,
+        "status": status if type(status) is int and 0 < status < 1000 else None,
         "detail": text(error),
         "retry_after": number(asked),
     }
@@ -368,7 +376,7 @@ def answer_to(sdk: Sdk, request: Message[str, Any]) -> Message[str, Any]:
         return {"id": request["id"], "ok": getattr(sdk, request["op"])(**request["args"])}
     except RefusedError as refused:
         return {"id": request["id"], "error": {"kind": refused.kind, "detail": text(refused)}}
-    except Exception as error:  # noqa: BLE001 - the SDK raises what it likes
+    except BaseException as error:  # noqa: BLE001 - the SDK raises what it likes, SystemExit too
         return {"id": request["id"], "error": exception(error)}
 
 
