@@ -41,6 +41,10 @@ def look(made, ends, length, floors, usual=60):
     return span, at
 
 
+def newest(at):
+    return at.newest[at.span.of]
+
+
 def reference(row, end, length, floor):
     """Return the values inside (end − length, end], not before the floor."""
     low = end - length if floor is None else max(end - length, floor)
@@ -103,9 +107,9 @@ FLOORS = st.lists(st.none() | st.integers(0, 900), min_size=4, max_size=4)
 @given(rows=ROWS | REGULAR, ends=ENDS, length=st.sampled_from([1, 60, 300, 5000]), floors=FLOORS)
 def test_every_reduction_equals_the_plain_one(rows, ends, length, floors):
     made = columns_of(rows)
-    span, at = look(made, ends, length, floors[: len(rows)])
+    _span, at = look(made, ends, length, floors[: len(rows)])
     for how, naive in NAIVE.items():
-        found = windows.reduce(span, at, how)
+        found = windows.reduce(at, how)
         for r, row in enumerate(rows):
             for t, end in enumerate(ends):
                 _, inside = reference(row, end, length, floors[r])
@@ -118,10 +122,10 @@ def test_every_reduction_equals_the_plain_one(rows, ends, length, floors):
 def test_coverage_and_shares_equal_the_sum_over_points(rows, ends, length, floors):
     made = columns_of(rows)
     span, at = look(made, ends, length, floors[: len(rows)])
-    covered = windows.covered_ns(span, at)
-    share = windows.share(span, at, span.values > 3)
+    covered = windows.covered_ns(at)
+    share = windows.share(at, span.values > 3)
     for r, row in enumerate(rows):
-        spacing = int(span.spacing[r]) // SECOND
+        spacing = int(span.spacing[span.of[r]]) // SECOND
         for t, end in enumerate(ends):
             whole = covered_reference(row, spacing, end, length, floors[r])
             part = covered_reference(row, spacing, end, length, floors[r], only=lambda v: v > 3)
@@ -133,14 +137,14 @@ def test_coverage_and_shares_equal_the_sum_over_points(rows, ends, length, floor
 @given(rows=ROWS, ends=ENDS, length=st.sampled_from([60, 300]), floors=FLOORS)
 def test_one_slot_is_the_same_column_of_many(rows, ends, length, floors):
     made = columns_of(rows)
-    many, at_many = look(made, ends, length, floors[: len(rows)])
+    _many, at_many = look(made, ends, length, floors[: len(rows)])
     for t, end in enumerate(ends):
-        one, at_one = look(made, [end], length, floors[: len(rows)])
+        _one, at_one = look(made, [end], length, floors[: len(rows)])
         for how in NAIVE:
-            left, right = windows.reduce(one, at_one, how)[:, 0], windows.reduce(many, at_many, how)[:, t]
+            left, right = windows.reduce(at_one, how)[:, 0], windows.reduce(at_many, how)[:, t]
             assert np.array_equal(left, right, equal_nan=True), how
-        assert np.array_equal(windows.covered_ns(one, at_one)[:, 0], windows.covered_ns(many, at_many)[:, t])
-        assert np.array_equal(at_one.newest[:, 0], at_many.newest[:, t])
+        assert np.array_equal(windows.covered_ns(at_one)[:, 0], windows.covered_ns(at_many)[:, t])
+        assert np.array_equal(newest(at_one)[:, 0], newest(at_many)[:, t])
 
 
 @settings(max_examples=50, deadline=None)
@@ -150,7 +154,7 @@ def test_each_row_may_have_its_own_ends(rows, shifts, ends):
     ((_, span),) = made.spans(np.arange(made.rows), made.rows, 60 * SECOND)
     shifted = np.array([[BASE + (e - shifts[r]) * SECOND for e in ends] for r in range(len(rows))], np.int64)
     at = windows.frames(span, shifted, 120 * SECOND, np.zeros(len(rows), np.int64))
-    found = windows.reduce(span, at, "sum")
+    found = windows.reduce(at, "sum")
     for r, row in enumerate(rows):
         for t, end in enumerate(ends):
             _, inside = reference(row, end - shifts[r], 120, None)
@@ -161,6 +165,6 @@ def test_each_row_may_have_its_own_ends(rows, shifts, ends):
 
 def test_a_hole_is_not_covered_beyond_two_spacings():
     made = columns_of([[(t, 1.0) for t in (0, 60, 120, 180, 600, 660)]])
-    span, at = look(made, [660], 600, [None])
+    _span, at = look(made, [660], 600, [None])
     # (60, 180] + (480, 600] + (600, 660]
-    assert windows.covered_ns(span, at).tolist() == [[(120 + 120 + 60) * SECOND]]
+    assert windows.covered_ns(at).tolist() == [[(120 + 120 + 60) * SECOND]]

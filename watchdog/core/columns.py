@@ -1,41 +1,54 @@
 """Columns: the points of many series as matrices, one row a series, sorted by time.
 
-Owns storage only: inserting (late points, rewrites), making room, measuring spacing, and giving
-out row ranges. Knows rows by number; which series a row is, is `series`. Rows live in blocks of
-`BLOCK_ROWS`, so that growing or compacting never copies everything at once.
+Owns storage only: inserting (late points, rewrites) and giving out row ranges. Knows rows by number;
+which series a row is, is `series`. Rows live in blocks of `BLOCK_ROWS`, so that growing or compacting
+never copies everything at once; within a block, equal times are kept once (`blocks`).
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-BLOCK_ROWS = 2048
-EMPTY = np.iinfo(np.int64).max  # the time in a spare cell: later than any bound
-FEW_SLOTS = 16  # up to here whole rows are compared with a slot, beyond it each row is searched
-TAIL = 16  # stored points whose gaps decide a spacing
-FEW_POINTS = 4  # fewer tell nothing new about a spacing that is known
+from watchdog.core import blocks
+from watchdog.core.blocks import COUNT, NEWEST, SPACING, WIDEST, Block, picked, row_starts, widest, within
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+BLOCK_ROWS = blocks.BLOCK_ROWS
+EMPTY = blocks.EMPTY
+FEW_SLOTS = 16  # up to here whole grids are compared with a slot, beyond it each grid is searched
+
+Ints = blocks.Ints
+Floats = blocks.Floats
+Bools = blocks.Bools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
     """A range of rows, for reading only (views where possible).
 
-    times: int64 ns, shape (r, c), ascending; spare cells hold `EMPTY`. values: float64, same shape.
-    counts, spacing, widest: int64, shape (r,): points stored; median gap (> 0) and widest gap in ns.
+    values: float64, shape (r, c). of: the grid of each row, int64 (r,).
+    times: int64 ns, shape (g, c), ascending; spare cells hold `EMPTY`.
+    counts, spacing, widest: int64, shape (g,): points stored; median gap (> 0) and widest gap in ns.
     At least one cell of each row is spare.
     """
 
     times: Ints
     values: Floats
+    of: Ints
     counts: Ints
     spacing: Ints
     widest: Ints
+
+    def apart(self) -> "Span":
+        """Return the same with a grid of its own for each row: g = r."""
+        return Span(
+            times=self.times[self.of],
+            values=self.values,
+            of=np.arange(self.of.size),
+            counts=self.counts[self.of],
+            spacing=self.spacing[self.of],
+            widest=self.widest[self.of],
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,19 +61,6 @@ class Inserted:
     duplicates: int = 0
 
 
-@dataclass(slots=True)
-class _Block:
-    times: Ints
-    values: Floats
-
-
-def row_starts(rows: Ints) -> Ints:
-    """Return where each run of equal numbers begins, in a sorted array."""
-    if not rows.size:
-        return np.zeros(0, np.int64)
-    return np.concatenate(([0], np.flatnonzero(rows[1:] != rows[:-1]) + 1))
-
-
 class Columns:
     """The matrices of one (source, metric).
 
@@ -71,28 +71,28 @@ class Columns:
     def __init__(self, *, adds: bool = False) -> None:
         self.adds = adds
         self.rows = 0
-        self._blocks: list[_Block] = []
+        self._blocks: list[Block] = []
         self._meta: Ints = np.zeros((5, 0), np.int64)
 
     @property
     def counts(self) -> Ints:
         """Points stored, per row."""
-        return self._meta[0, : self.rows]
+        return self._meta[COUNT, : self.rows]
 
     @property
     def newest(self) -> Ints:
         """Time of the newest point, per row; 0 = none."""
-        return self._meta[1, : self.rows]
+        return self._meta[NEWEST, : self.rows]
 
     @property
     def spacing(self) -> Ints:
         """Median gap between points of recent answers, per row; 0 = unknown."""
-        return self._meta[2, : self.rows]
+        return self._meta[SPACING, : self.rows]
 
     @property
     def widest(self) -> Ints:
         """An upper bound of the gaps between stored points, per row."""
-        return self._meta[3, : self.rows]
+        return self._meta[WIDEST, : self.rows]
 
     @property
     def mark(self) -> Ints:
@@ -102,7 +102,9 @@ class Columns:
     @property
     def nbytes(self) -> int:
         """Bytes held by the matrices."""
-        return self._meta.nbytes + sum(block.times.nbytes + block.values.nbytes for block in self._blocks)
+        return self._meta.nbytes + sum(
+            one.values.nbytes + one.of.nbytes + one.times.nbytes + one.about.nbytes for one in self._blocks
+        )
 
     def add_row(self, mark_ns: int) -> int:
         """Add an empty row and return its number."""
@@ -124,19 +126,7 @@ class Columns:
         for number, block in enumerate(self._blocks):
             for first in range(int(edges[number]), int(edges[number + 1]), at_most):
                 place = slice(first, min(first + at_most, int(edges[number + 1])))
-                yield place, self._span(block, rows[place], number * BLOCK_ROWS, usual_ns)
-
-    def _span(self, block: _Block, rows: Ints, base: int, usual_ns: int) -> Span:
-        whole = int(rows[-1] - rows[0]) + 1 == rows.size
-        local: slice | Ints = slice(int(rows[0]) - base, int(rows[-1]) - base + 1) if whole else rows - base
-        meta: slice | Ints = slice(int(rows[0]), int(rows[-1]) + 1) if whole else rows
-        return Span(
-            times=block.times[local],
-            values=block.values[local],
-            counts=self.counts[meta],
-            spacing=np.where(self.spacing[meta] > 0, self.spacing[meta], usual_ns),
-            widest=self.widest[meta],
-        )
+                yield place, _span(block, rows[place] - number * BLOCK_ROWS, usual_ns)
 
     def insert(self, rows: Ints, times: Ints, values: Floats, oldest_ns: int) -> Inserted:
         """Store points in any order; of one row and time the last given wins (or they add up).
@@ -154,6 +144,9 @@ class Columns:
         for number, part in self._by_block(rows):
             self._append(number, rows[part], times[part], values[part], oldest_ns)
         done.added += rows.size
+        for block in self._blocks:
+            if block.moved:
+                block.unite()
         return done
 
     def keep_rows(self, keep: Bools) -> None:
@@ -161,39 +154,40 @@ class Columns:
         self._match_blocks()
         old, self._blocks = self._blocks, []
         wide = max((block.times.shape[1] for block in old), default=0)
-        rest = _Block(np.zeros((0, wide), np.int64), np.zeros((0, wide)))
+        times, values = np.zeros((0, wide), np.int64), np.zeros((0, wide))
+        about = np.zeros((4, 0), np.int64)
         for number, block in enumerate(old):
-            part = keep[number * BLOCK_ROWS : (number + 1) * BLOCK_ROWS]
-            extra = wide - block.times.shape[1]
-            times = np.pad(block.times[: part.size][part], ((0, 0), (0, extra)), constant_values=EMPTY)
-            values = np.pad(block.values[: part.size][part], ((0, 0), (0, extra)))
-            rest = _Block(np.concatenate((rest.times, times)), np.concatenate((rest.values, values)))
-            if rest.times.shape[0] >= BLOCK_ROWS:
-                self._blocks.append(_Block(rest.times[:BLOCK_ROWS].copy(), rest.values[:BLOCK_ROWS].copy()))
-                rest = _Block(rest.times[BLOCK_ROWS:], rest.values[BLOCK_ROWS:])
-        if rest.times.shape[0]:
-            self._blocks.append(rest)
+            own = np.flatnonzero(keep[number * BLOCK_ROWS : (number + 1) * BLOCK_ROWS])
+            extra = ((0, 0), (0, wide - block.times.shape[1]))
+            times = np.concatenate((times, np.pad(block.times[block.of[own]], extra, constant_values=EMPTY)))
+            values = np.concatenate((values, np.pad(block.values[own], extra)))
+            about = np.concatenate((about, block.about[:, block.of[own]]), axis=1)
+            while values.shape[0] >= BLOCK_ROWS or (block is old[-1] and values.shape[0]):
+                size = min(BLOCK_ROWS, values.shape[0])
+                made = Block(values[:size].copy(), np.arange(size), times[:size], about[:, :size])
+                made.unite()
+                self._blocks.append(made)
+                times, values, about = times[size:], values[size:], about[:, size:]
         self._meta = self._meta[:, : self.rows][:, keep]
         self.rows = int(keep.sum())
 
     def _match_blocks(self) -> None:
         """Give every row its place in a block."""
         for number in range(-(-self.rows // BLOCK_ROWS)):
-            wanted = min(self.rows - number * BLOCK_ROWS, BLOCK_ROWS)
             if number == len(self._blocks):
-                self._blocks.append(_Block(np.zeros((0, 4), np.int64), np.zeros((0, 4))))
-            block = self._blocks[number]
-            have = block.times.shape[0]
-            if have < wanted:
-                room = min(BLOCK_ROWS, max(wanted, have + have // 2)) - have
-                block.times = np.pad(block.times, ((0, room), (0, 0)), constant_values=EMPTY)
-                block.values = np.pad(block.values, ((0, room), (0, 0)))
+                self._blocks.append(Block.empty())
+            self._blocks[number].grow(min(self.rows - number * BLOCK_ROWS, BLOCK_ROWS))
 
     def _by_block(self, rows: Ints) -> Iterator[tuple[int, slice]]:
         edges = np.searchsorted(rows, np.arange(len(self._blocks) + 1) * BLOCK_ROWS)
         for number in range(len(self._blocks)):
             if edges[number] < edges[number + 1]:
                 yield number, slice(int(edges[number]), int(edges[number + 1]))
+
+    def _publish(self, number: int) -> None:
+        """Let rows know what changed of their grids."""
+        block, base = self._blocks[number], number * BLOCK_ROWS
+        np.take(block.about, block.of, axis=1, out=self._meta[:4, base : base + block.of.size])
 
     def _tidy(self, rows: Ints, times: Ints, values: Floats, done: Inserted) -> tuple[Ints, Ints, Floats]:
         """Sort by (row, time) and leave one point for each."""
@@ -219,8 +213,8 @@ class Columns:
         for number, part in self._by_block(rows):
             block = self._blocks[number]
             local, when, value = rows[part] - number * BLOCK_ROWS, times[part], values[part]
-            place = _find(block.times, local, self.counts[rows[part]], when)
-            there = block.times[local, place] == when
+            place = _find(block.times, block.of[local], self.counts[rows[part]], when)
+            there = block.times[block.of[local], place] == when
             hit = (local[there], place[there])
             if self.adds:
                 block.values[hit] += value[there]
@@ -232,112 +226,92 @@ class Columns:
                 done.duplicates += int(there.sum()) - changed
             if not there.all():
                 missing = ~there
-                self._merge(number, rows[part][missing], when[missing], value[missing], oldest_ns)
+                self._merge(number, local[missing], when[missing], value[missing], oldest_ns)
                 done.late += int(missing.sum())
                 done.added += int(missing.sum())
 
     def _merge(self, number: int, rows: Ints, times: Ints, values: Floats, oldest_ns: int) -> None:
-        """Insert late points between the stored ones of their rows."""
+        """Insert late points between the stored ones of their rows (numbered within the block)."""
+        block = self._blocks[number]
         starts = row_starts(rows)
         touched = rows[starts]
-        self._make_room(number, touched, np.diff(np.append(starts, rows.size)), oldest_ns)
-        block, local = self._blocks[number], touched - number * BLOCK_ROWS
-        stored = np.arange(block.times.shape[1]) < self.counts[touched][:, None]
-        rows = np.concatenate((np.repeat(touched, self.counts[touched]), rows))
-        times = np.concatenate((block.times[local][stored], times))
-        values = np.concatenate((block.values[local][stored], values))
+        leader = block.regroup(touched, starts, times)
+        grids = block.of[touched[leader]]
+        block.make_room(grids, np.diff(np.append(starts, rows.size))[leader], oldest_ns)
+        counts = block.about[COUNT, block.of[touched]]
+        stored = np.arange(block.times.shape[1]) < counts[:, None]
+        rows = np.concatenate((np.repeat(touched, counts), rows))
+        times = np.concatenate((block.times[block.of[touched]][stored], times))
+        values = np.concatenate((block.values[touched][stored], values))
         order = np.lexsort((times, rows))
         rows, times, values = rows[order], times[order], values[order]
         starts = row_starts(rows)
         lengths = np.diff(np.append(starts, rows.size))
-        place = np.arange(rows.size) - np.repeat(starts, lengths)
-        block.times[local] = EMPTY
-        block.times[rows - number * BLOCK_ROWS, place] = times
-        block.values[rows - number * BLOCK_ROWS, place] = values
-        self.counts[touched] = lengths
-        self.newest[touched] = times[starts + lengths - 1]
-        self.widest[touched] = _widest(block.times[local])
-        self._measure(number, touched, lengths)
+        block.values[rows, within(starts, lengths)] = values
+        chosen = picked(starts[leader], lengths[leader])
+        block.times[np.repeat(grids, lengths[leader]), within(starts, lengths)[chosen]] = times[chosen]
+        block.about[COUNT, grids] = lengths[leader]
+        block.about[NEWEST, grids] = times[starts + lengths - 1][leader]
+        block.about[WIDEST, grids] = widest(block.times[grids])
+        block.measure(grids, lengths[leader])
+        self._publish(number)
 
     def _append(self, number: int, rows: Ints, times: Ints, values: Floats, oldest_ns: int) -> None:
+        """Add points that are newer than what their rows have."""
+        block, rows = self._blocks[number], rows - number * BLOCK_ROWS
         starts = row_starts(rows)
         touched = rows[starts]
         lengths = np.diff(np.append(starts, rows.size))
-        counts = self.counts[touched]
-        if int((counts + lengths).max()) >= self._blocks[number].times.shape[1]:
-            self._make_room(number, touched, lengths, oldest_ns)
-            counts = self.counts[touched]
-        block, local = self._blocks[number], rows - number * BLOCK_ROWS
-        place = np.repeat(counts - starts, lengths) + np.arange(rows.size)
-        block.times[local, place] = times
-        block.values[local, place] = values
+        leader = block.regroup(touched, starts, times)
+        grids, given = block.of[touched[leader]], lengths[leader]
+        if int((block.about[COUNT, grids] + given).max()) >= block.times.shape[1]:
+            block.make_room(grids, given, oldest_ns)
+        counts = block.about[COUNT]
+        block.values[rows, np.repeat(counts[block.of[touched]], lengths) + within(starts, lengths)] = values
+        # From here on only times, once a grid.
+        times = times[picked(starts[leader], given)]
+        starts = np.cumsum(given) - given
+        owner = np.repeat(grids, given)
+        block.times[owner, counts[owner] + within(starts, given)] = times
         before = np.concatenate((times[:1], times[:-1]))
-        before[starts] = self.newest[touched]
+        before[starts] = block.about[NEWEST, grids]
         gaps = np.where(before > 0, times - before, 0)
-        self.counts[touched] = counts + lengths
-        self.newest[touched] = times[starts + lengths - 1]
-        self.widest[touched] = np.maximum(self.widest[touched], np.maximum.reduceat(gaps, starts))
-        usual = self.spacing[rows]
-        odd = (gaps > 0) & (np.abs(gaps - usual) * 4 > usual)
-        if odd.any():
-            again = np.logical_or.reduceat(odd, starts)
-            self._measure(number, touched[again], lengths[again])
-
-    def _make_room(self, number: int, rows: Ints, incoming: Ints, oldest_ns: int) -> None:
-        """Drop what is too old in the block; widen it if that does not leave enough."""
-        block = self._blocks[number]
-        own = slice(number * BLOCK_ROWS, min((number + 1) * BLOCK_ROWS, self.rows))
-        size, wide = own.stop - own.start, block.times.shape[1]
-        counts = self.counts[own]
-        passed = np.count_nonzero(block.times[:size] <= oldest_ns, axis=1)
-        first = np.maximum(np.minimum(passed, counts) - 1, 0)
-        left = counts - first
-        future = left.copy()
-        future[rows - own.start] += incoming
-        need = int(future.max()) + 1
-        target = need + need // 8 + 4 if wide - need < need // 10 else wide
-        take = np.minimum(np.arange(target) + first[:, None], wide - 1)
-        spare = np.arange(target) >= left[:, None]
-        times = np.full((block.times.shape[0], target), EMPTY, np.int64)
-        values = np.zeros((block.times.shape[0], target))
-        times[:size] = np.where(spare, EMPTY, np.take_along_axis(block.times[:size], take, axis=1))
-        values[:size] = np.where(spare, 0.0, np.take_along_axis(block.values[:size], take, axis=1))
-        self._blocks[number] = _Block(times, values)
-        self.counts[own] = left
-        self.widest[own] = _widest(times[:size])
-
-    def _measure(self, number: int, rows: Ints, answered: Ints) -> None:
-        """Renew the spacing of rows: median gap of the answer's points, or of the last stored ones.
-
-        A few points may lie around a hole: they can make a known spacing narrower, not wider.
-        """
-        block, local = self._blocks[number], rows - number * BLOCK_ROWS
-        counts = self.counts[rows]
-        tail = np.minimum(np.where(answered >= 4, np.minimum(answered, TAIL), TAIL), counts)
-        place = counts[:, None] - TAIL + np.arange(TAIL)
-        gaps = np.diff(block.times[local[:, None], np.maximum(place, 0)], axis=1)
-        gaps[place[:, :-1] < (counts - tail)[:, None]] = EMPTY
-        gaps.sort(axis=1)
-        middle = gaps[np.arange(rows.size), np.maximum(tail - 2, 0) // 2]
-        known = self.spacing[rows]
-        middle = np.where((tail < FEW_POINTS) & (known > 0), np.minimum(known, middle), middle)
-        self.spacing[rows] = np.where(tail >= 2, middle, known)
+        broadest = np.maximum.reduceat(gaps, starts)
+        odd = (gaps > 0) & (np.abs(gaps - block.about[SPACING, owner]) * 4 > block.about[SPACING, owner])
+        block.about[COUNT, grids] += given
+        block.about[NEWEST, grids] = times[starts + given - 1]
+        block.about[WIDEST, grids] = np.maximum(block.about[WIDEST, grids], broadest)
+        again = np.logical_or.reduceat(odd, starts)
+        if again.any():
+            block.measure(grids[again], given[again])
+        self._publish(number)
 
 
-def _find(times: Ints, local: Ints, counts: Ints, wanted: Ints) -> Ints:
-    """Return for each (row, time) the place of the first stored time that is not earlier."""
-    low = np.zeros(local.size, np.int64)
+def _span(block: Block, local: Ints, usual_ns: int) -> Span:
+    """Return some rows of a block; of many grids, only those that are needed."""
+    whole = int(local[-1] - local[0]) + 1 == local.size
+    rows: slice | Ints = slice(int(local[0]), int(local[-1]) + 1) if whole else local
+    of, times, about = block.of[rows], block.times, block.about
+    if of.size < times.shape[0]:
+        used, of = np.unique(of, return_inverse=True)
+        times, about = times[used], about[:, used]
+    return Span(
+        times=times,
+        values=block.values[rows],
+        of=of,
+        counts=about[COUNT],
+        spacing=np.where(about[SPACING] > 0, about[SPACING], usual_ns),
+        widest=about[WIDEST],
+    )
+
+
+def _find(times: Ints, grids: Ints, counts: Ints, wanted: Ints) -> Ints:
+    """Return for each (grid, time) the place of the first stored time that is not earlier."""
+    low = np.zeros(grids.size, np.int64)
     high = counts.copy()
     for _ in range(int(times.shape[1]).bit_length()):
         middle = (low + high) // 2
-        earlier = (middle < high) & (times[local, middle] < wanted)
+        earlier = (middle < high) & (times[grids, middle] < wanted)
         low = np.where(earlier, middle + 1, low)
         high = np.where(earlier, high, middle)
     return low
-
-
-def _widest(times: Ints) -> Ints:
-    gaps = np.diff(times, axis=1)
-    gaps[times[:, 1:] == EMPTY] = 0
-    widest: Ints = gaps.max(axis=1, initial=0)
-    return widest

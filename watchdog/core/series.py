@@ -109,9 +109,8 @@ class Table:
                     found[place] = span.times.max(where=span.times <= slot, initial=found[place])
             return found
         for _, span in self.columns.spans(np.arange(self.columns.rows), BLOCK_ROWS, 1):
-            alike = bool((span.times == span.times[0]).all())
-            for row in range(1 if alike else span.counts.size):
-                own = span.times[row, : span.counts[row]]
+            for grid in range(span.counts.size):
+                own = span.times[grid, : span.counts[grid]]
                 before = np.searchsorted(own, slots, side="right")
                 found = np.maximum(found, np.where(before > 0, own[np.maximum(before - 1, 0)], 0))
         return found

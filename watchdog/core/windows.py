@@ -19,12 +19,14 @@ CELLS = 1 << 20  # how many cells a gathered piece may have
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frames:
-    """Where the windows of a span lie, in points. All int64, shape (r, T).
+    """Where the windows of a span lie, in points: once a grid, or once a row where the rows differ.
 
+    span: the series; its `of` says which frame is a row's. All else int64, shape (f, T).
     first, last: the points first … last − 1 are inside. low, high: bounds in ns.
     newest: time of the newest point up to `high`, 0 = none.
     """
 
+    span: Span
     first: Ints
     last: Ints
     low: Ints
@@ -34,42 +36,60 @@ class Frames:
 
 def frames(span: Span, ends: Ints, length_ns: int, floors: Ints) -> Frames:
     """Find the windows. ends: (1, T) or (r, T), ascending along T; floors: (r,), exclusive, 0 = none."""
+    cut = _is_cut(span, int(ends.min()) - length_ns, floors)
+    if cut or ends.shape[0] > 1:
+        span = span.apart()
     last = _until(span, ends)
     newest = np.where(last > 0, np.take_along_axis(span.times, np.maximum(last - 1, 0), axis=1), 0)
-    first = _until(span, ends - length_ns)
-    if floors.any():
-        first = np.maximum(first, _until(span, floors[:, None]))
+    first, low = _until(span, ends - length_ns), ends - length_ns
+    if cut:
+        first, low = np.maximum(first, _until(span, floors[:, None])), np.maximum(low, floors[:, None])
     return Frames(
+        span=span,
         first=np.minimum(first, last),
         last=last,
-        low=np.maximum(ends - length_ns, floors[:, None]),
+        low=np.broadcast_to(low, last.shape),
         high=np.broadcast_to(ends, last.shape),
         newest=newest,
     )
 
 
-def reduce(span: Span, at: Frames, how: Aggregate | str) -> Floats:
+def _is_cut(span: Span, low_ns: int, floors: Ints) -> bool:
+    """Whether a floor cuts any window: it lies within, and not before all that the row's points cover."""
+    if not floors.size or int(floors.max()) <= low_ns:
+        return False
+    return bool((floors > (span.times[:, 0] - 2 * span.spacing)[span.of]).any())
+
+
+def reduce(at: Frames, how: Aggregate | str) -> Floats:
     """Reduce each window to one value, float64 (r, T); NaN where it holds too few points.
 
     how: an `Aggregate` (slope is per hour, stddev that of the population, p95 interpolated) or "sum".
     """
-    inside = at.last - at.first
+    span, of = at.span, at.span.of
+    inside = (at.last - at.first)[of]
     with np.errstate(all="ignore"):
         if how == Aggregate.LAST:
-            found = np.take_along_axis(span.values, np.maximum(at.last - 1, 0), axis=1)
+            found = np.take_along_axis(span.values, np.maximum(at.last - 1, 0)[of], axis=1)
         elif how in _SEGMENTS:
-            found = _segments(span, at, _SEGMENTS[how])
+            found = _segments(span.values, at.first[of], at.last[of], _SEGMENTS[how])
             if how == Aggregate.AVG:
                 found /= inside
         else:
-            found = _gathered(span, at, _GATHERED[Aggregate(how)])
+            found = _gathered(at, _GATHERED[Aggregate(how)])
     return np.where(inside > 0, found, np.nan)
 
 
-def covered_ns(span: Span, at: Frames) -> Ints:
+def covered_ns(at: Frames) -> Ints:
     """Return how much of each window is covered, int64 ns (r, T)."""
-    reach, _ = _reach(span, at)
-    total = np.where(at.last > at.first, at.newest - np.maximum(at.low, reach), 0)
+    return _covered(at)[at.span.of]
+
+
+def _covered(at: Frames) -> Ints:
+    """Return the same once a frame: (f, T)."""
+    span = at.span
+    reach, _ = _reach(at)
+    total: Ints = np.where(at.last > at.first, at.newest - np.maximum(at.low, reach), 0)
     holed = np.flatnonzero(span.widest > 2 * span.spacing)
     if holed.size:
         excess = np.diff(span.times[holed], axis=1) - 2 * span.spacing[holed, None]
@@ -79,22 +99,25 @@ def covered_ns(span: Span, at: Frames) -> Ints:
     return total
 
 
-def share(span: Span, at: Frames, beyond: Bools) -> Floats:
+def share(at: Frames, beyond: Bools) -> Floats:
     """Return the share of covered time spent at points marked in `beyond` (r, c); NaN if none is covered."""
+    span, of = at.span, at.span.of
     weight: Ints = np.zeros(span.times.shape, np.int64)
     weight[:, 1:] = np.minimum(np.diff(span.times, axis=1), 2 * span.spacing[:, None])
     weight[:, 0] = span.spacing
-    weight[~beyond | (np.arange(weight.shape[1]) >= span.counts[:, None])] = 0
-    reach, head = _reach(span, at)
-    marked = np.take_along_axis(beyond, head, axis=1)
-    inside = _between(weight, at.first, at.last) - np.where(marked, np.maximum(at.low - reach, 0), 0)
-    whole = covered_ns(span, at)
+    weight[np.arange(weight.shape[1]) >= span.counts[:, None]] = 0
+    reach, head = _reach(at)
+    marked = np.take_along_axis(beyond, head[of], axis=1)
+    inside = _between(np.where(beyond, weight[of], 0), at.first[of], at.last[of])
+    inside -= np.where(marked, np.maximum(at.low - reach, 0)[of], 0)
+    whole = covered_ns(at)
     with np.errstate(all="ignore"):
         return np.where(whole > 0, inside / whole, np.nan)
 
 
-def _reach(span: Span, at: Frames) -> tuple[Ints, Ints]:
-    """Return from when the first point of each window covers, and which point that is."""
+def _reach(at: Frames) -> tuple[Ints, Ints]:
+    """Return from when the first point of each window covers, and which point that is: (f, T)."""
+    span = at.span
     head = np.minimum(at.first, np.maximum(at.last - 1, 0))
     begin = np.take_along_axis(span.times, head, axis=1)
     before = np.take_along_axis(span.times, np.maximum(head - 1, 0), axis=1)
@@ -113,15 +136,12 @@ def _between(amounts: Ints, first: Ints, last: Ints) -> Ints:
 
 
 def _until(span: Span, bounds: Ints) -> Ints:
-    """Count the points up to each bound: bounds (1, T) or (r, T) → int64 (r, T)."""
+    """Count the points of each grid up to each bound: bounds (1, T) or (g, T) → int64 (g, T)."""
     rows, slots = span.times.shape[0], bounds.shape[1]
     found = np.empty((rows, slots), np.int64)
     if slots <= FEW_SLOTS:
         for slot in range(slots):
             found[:, slot] = _until_one(span.times, bounds[:, slot])
-        return found
-    if bounds.shape[0] == 1 and bool((span.times == span.times[0]).all()):
-        found[:] = np.searchsorted(span.times[0, : span.counts[0]], bounds[0], side="right")
         return found
     for row in range(rows):
         own = bounds[0 if bounds.shape[0] == 1 else row]
@@ -151,34 +171,35 @@ _SEGMENTS: dict[str, np.ufunc] = {
 }
 
 
-def _segments(span: Span, at: Frames, fold: np.ufunc) -> Floats:
+def _segments(values: Floats, first: Ints, last: Ints, fold: np.ufunc) -> Floats:
     """Fold the cells of each window in place; what stands in an empty window is meaningless."""
-    flat = span.values.reshape(-1)
-    base = np.arange(span.values.shape[0])[:, None] * span.values.shape[1]
-    bounds = np.stack((base + at.first, base + at.last), axis=-1)
-    folded: Floats = fold.reduceat(flat, bounds.reshape(-1))[::2].reshape(at.first.shape)
+    base = np.arange(values.shape[0])[:, None] * values.shape[1]
+    bounds = np.stack((base + first, base + last), axis=-1)
+    folded: Floats = fold.reduceat(values.reshape(-1), bounds.reshape(-1))[::2].reshape(first.shape)
     return folded
 
 
 Reduction = Callable[[Floats, Floats, Bools, Ints], Floats]
 
 
-def _gathered(span: Span, at: Frames, fold: Reduction) -> Floats:
+def _gathered(at: Frames, fold: Reduction) -> Floats:
     """Copy each window out, side by side, and fold the copies; in pieces, to bound memory."""
-    found = np.full(at.first.shape, np.nan)
+    span = at.span
+    first, last, high = at.first[span.of], at.last[span.of], at.high[span.of]
+    found = np.full(first.shape, np.nan)
     rows, wide = span.values.shape
-    width = int((at.last - at.first).max(initial=0))
+    width = int((last - first).max(initial=0))
     if not width:
         return found
     step = max(1, CELLS // (rows * width))
     base = np.arange(rows)[:, None, None] * wide
-    times, values = span.times.reshape(-1), span.values.reshape(-1)
-    for begin in range(0, at.first.shape[1], step):
+    times, values = span.times[span.of].reshape(-1), span.values.reshape(-1)
+    for begin in range(0, first.shape[1], step):
         part = slice(begin, begin + step)
-        place = at.first[:, part, None] + np.arange(width)
-        inside = place < at.last[:, part, None]
+        place = first[:, part, None] + np.arange(width)
+        inside = place < last[:, part, None]
         cells = base + np.minimum(place, wide - 1)
-        hours = (times[cells] - at.high[:, part, None]) / HOUR_NS
+        hours = (times[cells] - high[:, part, None]) / HOUR_NS
         found[:, part] = fold(values[cells], hours, inside, inside.sum(axis=2))
     return found
 

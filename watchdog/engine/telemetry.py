@@ -117,8 +117,9 @@ def _series(engine: Engine) -> Iterator[SeriesSample]:
 def _newest(table: Table, metric: str, unit: str, oldest_ns: int) -> Iterator[SeriesSample]:
     rows = np.flatnonzero(table.columns.newest > oldest_ns)
     for place, span in table.columns.spans(rows, BLOCK_ROWS, 1):
-        each, last = np.arange(span.counts.size), span.counts - 1
-        times, values = span.times[each, last].tolist(), span.values[each, last].tolist()
+        last = span.counts[span.of] - 1
+        times = span.times[span.of, last].tolist()
+        values = span.values[np.arange(last.size), last].tolist()
         for row, time_ns, value in zip(rows[place].tolist(), times, values, strict=True):
             labels = table.labels[row]
             yield SeriesSample(metric=metric, unit=unit, labels=labels, time_ns=time_ns, value=value)

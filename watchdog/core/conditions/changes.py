@@ -77,9 +77,14 @@ def _by_group(
     rows, group_of, floors = names.rows[news], group_of[news], floors[news]
     found: dict[int, list[_Step]] = {}
     for place, span in columns.spans(rows, PIECE_ROWS, 1):
-        times, rise = span.times[:, 1:], np.diff(span.values, axis=1)
-        inside = np.arange(1, span.times.shape[1]) < span.counts[:, None]
-        inside &= (times > columns.mark[rows[place], None]) & (span.times[:, :-1] > floors[place, None])
+        # A series' new points are its last ones: what all series have consumed is not looked at.
+        mark = columns.mark[rows[place]]
+        old = np.count_nonzero(span.times <= int(mark.min()), axis=1)
+        tail = slice(max(0, int(old.min()) - 1), int(span.counts.max()))
+        stored, values = span.times[span.of, tail], span.values[:, tail]
+        times, rise = stored[:, 1:], np.diff(values, axis=1)
+        inside = np.arange(tail.start + 1, tail.stop) < span.counts[span.of, None]
+        inside &= (times > mark[:, None]) & (stored[:, :-1] > floors[place, None])
         stepped = inside & (rise >= at_least)
         for own in np.flatnonzero(stepped.any(axis=1)).tolist():
             last = int(np.flatnonzero(stepped[own])[-1])
@@ -87,8 +92,8 @@ def _by_group(
                 row=int(rows[place][own]),
                 count=int(stepped[own].sum()),
                 time_ns=int(times[own, last]),
-                before=float(span.values[own, last]),
-                after=float(span.values[own, last + 1]),
+                before=float(values[own, last]),
+                after=float(values[own, last + 1]),
             )
             found.setdefault(int(group_of[place][own]), []).append(step)
     for steps in found.values():

@@ -103,7 +103,7 @@ def _counted(table: Table, names: Roster, ends: Ints, floors: Ints, length_ns: i
     stored_ends[names.order], row_floors[names.order] = ends, floors[names.row_task]
     for place, span in table.columns.spans(names.rows, max(1, PIECE // ends.shape[1]), 1):
         at = windows.frames(span, stored_ends[place], length_ns, row_floors[place])
-        lines[place] = np.nan_to_num(windows.reduce(span, at, "sum"), nan=0.0)
+        lines[place] = np.nan_to_num(windows.reduce(at, "sum"), nan=0.0)
     return lines[names.order]
 
 

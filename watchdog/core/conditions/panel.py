@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from watchdog.core import windows
-from watchdog.core.columns import Bools, Floats, Ints, Span
+from watchdog.core.columns import Bools, Floats, Ints
 from watchdog.core.conditions.kinds import Aggregate, By, Capability, Comparison
 from watchdog.core.durations import MINUTE_NS, duration_ns
 from watchdog.core.health import Failure
@@ -214,8 +214,9 @@ def bucketed(
     low, end = within
     total, points = np.zeros(steps), np.zeros(steps)
     for _, part in table.columns.spans(np.sort(rows), max(1, rows.size), 1):
-        inside = (part.times > low) & (part.times <= end)
-        bucket = steps - 1 - (end - part.times[inside]) * steps // length_ns
+        times = part.times[part.of]
+        inside = (times > low) & (times <= end)
+        bucket = steps - 1 - (end - times[inside]) * steps // length_ns
         total += np.bincount(bucket, weights=part.values[inside], minlength=steps)
         points += np.bincount(bucket, minlength=steps)
     return total, points
@@ -236,11 +237,11 @@ class Reduction:
         """The window's length; without one, always."""
         return duration_ns(self.window) if self.window is not None else ALWAYS_NS
 
-    def __call__(self, span: Span, at: windows.Frames) -> Floats:
+    def __call__(self, at: windows.Frames) -> Floats:
         """Reduce a span."""
         if self.share is not None:
-            return windows.share(span, at, beyond(span.values, self.share))
-        return windows.reduce(span, at, self.aggregate)
+            return windows.share(at, beyond(at.span.values, self.share))
+        return windows.reduce(at, self.aggregate)
 
 
 def metric_panel(
@@ -300,9 +301,9 @@ def _reduced(
     values, covered, newest = np.empty(shape), np.empty(shape, np.int64), np.empty(shape, np.int64)
     for place, span in table.columns.spans(rows, max(1, PIECE // ends.size), poll_ns):
         at = windows.frames(span, ends[None, :], reducer.length_ns, floors[place])
-        values[place] = reducer(span, at)
-        covered[place] = windows.covered_ns(span, at) if reducer.window is not None else 0
-        newest[place] = at.newest
+        values[place] = reducer(at)
+        covered[place] = windows.covered_ns(at) if reducer.window is not None else 0
+        newest[place] = at.newest[at.span.of]
     return values, covered, newest
 
 
