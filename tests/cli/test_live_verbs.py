@@ -306,10 +306,10 @@ def test_why_shows_each_attempt_and_why_a_channel_was_not_meant(
     [
         ("idle", ["pod-0: firing, TRUE: fires since 10:10; true for 40m (for: 10m)", "GPU 5 %, below 20 %"]),
         ("long", ["pending, TRUE: pending: true for 40m of 2h; fires in 1h20m if it stays so"]),
-        ("fine", ["inactive, FALSE: not true", "GPU 5 %, above 99 %", "sees gpu: good, 16 series"]),
+        ("fine", ["inactive, FALSE: not true", "GPU 5 %, not above 99 %", "sees gpu: good, 16 series"]),
         ("hungry", ["inactive, THIN: its window is not covered yet", "needs 80% of its window"]),
         ("back", ["inactive, FALSE: not true"]),
-        ("errors", ["an event: its incident", "sees log: good, 1 pods", "lines read"]),
+        ("errors", ["an event: its incident", "sees log: good, 1 pod,", "lines read"]),
         ("pod-gone", ["inactive, FALSE"]),
     ],
 )

@@ -4,6 +4,7 @@ import string
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -13,12 +14,12 @@ from hypothesis import strategies as st
 from watchdog.core.alerts import CloseReason, NoticeKind
 from watchdog.core.conditions.kinds import Capability
 from watchdog.core.health import Failure
-from watchdog.core.outcomes import Evidence
+from watchdog.core.outcomes import Evidence, Outcome
 from watchdog.core.rules import Severity
 from watchdog.core.tasks import Status
 from watchdog.core.wording.languages import LANGUAGES, wording
 from watchdog.core.wording.shape import NoticeText, Noun, Wording
-from watchdog.core.wording.verdicts import affected, verdict
+from watchdog.core.wording.verdicts import affected, finding, verdict
 from watchdog.core.wording.voice import Voice, voice_of
 
 NOW = datetime(2026, 9, 17, 3, 0, tzinfo=UTC)
@@ -188,7 +189,7 @@ VERDICTS = [
             metric="gpu", summary="share of 1h below 10%", value=0.92, threshold=0.8, above=True, unit="ratio"
         ),
         "GPU below 10 % for 92 % of 1 h, limit 80 %",
-        "GPU 利用率在 1 小时内有 92% 的时间低于 10%，上限 80%",
+        "GPU 利用率在 1 小时内有 92% 的时间低于 10%，限值 80%",
     ),
     (
         Evidence(
@@ -214,7 +215,7 @@ VERDICTS = [
     (
         Evidence(summary="no line for", value=960.0, threshold=900.0, above=True, unit="s"),
         "No log line for 16 min, limit 15 min",
-        "已 16 分钟没有新日志，上限 15 分钟",
+        "已 16 分钟没有新日志，限值 15 分钟",
     ),
     (Evidence(summary="status is queued"), "Status is queued", "状态：排队中"),
     (Evidence(summary="running → failed"), "Status running → failed", "状态：运行中 → 已失败"),
@@ -246,6 +247,69 @@ def test_each_condition_has_its_verdict(
 ) -> None:
     assert verdict(evidence, english) == english_text
     assert verdict(evidence, chinese) == chinese_text
+
+
+FINDINGS = [
+    (
+        Evidence(metric="vram", summary="max over 5m", value=0.92, threshold=0.95, above=True, unit="ratio"),
+        {
+            Outcome.FALSE: (
+                "VRAM maximum 92 % over 5 min, not above 95 %",
+                "显存占用 5 分钟最高 92%，未高于 95%",
+            ),
+            Outcome.BETWEEN: (
+                "VRAM maximum 92 % over 5 min, not above 95 %, but not clear of it either",
+                "显存占用 5 分钟最高 92%，未高于 95%，但尚未明显回落",
+            ),
+            Outcome.THIN: ("VRAM maximum 92 % over 5 min", "显存占用 5 分钟最高 92%"),
+        },
+    ),
+    (
+        Evidence(metric="gpu", summary="avg over 1h", threshold=0.1, unit="ratio"),
+        {Outcome.THIN: ("GPU average over 1 h", "GPU 利用率 1 小时平均")},
+    ),
+    (
+        Evidence(metric="gpu", summary="no point of gpu for", value=13.0, above=True, unit="s"),
+        {
+            Outcome.TRUE: ("No GPU data for 13 s", "已 13 秒没有 GPU 利用率数据"),
+            Outcome.FALSE: ("Newest GPU data 13 s ago", "最新的 GPU 利用率数据在 13 秒前"),
+            Outcome.ERROR: ("", ""),
+        },
+    ),
+    (
+        Evidence(summary="no line for", value=60.0, threshold=900.0, above=True, unit="s"),
+        {Outcome.FALSE: ("Newest log line 1 min ago, limit 15 min", "最新日志在 1 分钟前，限值 15 分钟")},
+    ),
+    (
+        Evidence(summary="matching lines within 5m", value=1.0, threshold=20, above=True),
+        {Outcome.FALSE: ("1 matching line within 5 min, not above 20", "5 分钟内有 1 行匹配，未高于 20")},
+    ),
+    (Evidence(summary="status is running"), {Outcome.FALSE: ("Status is running", "状态：运行中")}),
+    (
+        Evidence(
+            metric="memory",
+            summary="max of slope per hour over 1h",
+            value=0.1,
+            threshold=0.04,
+            above=True,
+            unit="ratio",
+        ),
+        {
+            Outcome.TRUE: (
+                "Memory changes by 10 % per hour over 1 h (highest of its members), above 4 %",
+                "内存占用 1 小时内平均每小时变化 10%（取各成员的最高），高于 4%",
+            )
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("evidence", "said"), FINDINGS)
+def test_what_is_found_is_said_as_it_is(
+    english: Voice, chinese: Voice, evidence: Evidence, said: Any
+) -> None:
+    for outcome, texts in said.items():
+        assert (finding(evidence, outcome, english), finding(evidence, outcome, chinese)) == texts
 
 
 def test_a_passed_limit_is_said_as_passed(english: Voice, chinese: Voice) -> None:

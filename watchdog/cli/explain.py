@@ -82,7 +82,8 @@ def _sight(seen: "SeenView", teller: Teller) -> str:
     if seen.failure:
         parts.append(seen.failure)
     if seen.series:
-        parts.append(f"{seen.series} {'series' if seen.what not in ('log', 'status') else 'pods'}")
+        pods = "pod" if seen.series == 1 else "pods"
+        parts.append(f"{seen.series} {'series' if seen.what not in ('log', 'status') else pods}")
     if seen.newest is not None:
         parts.append(
             f"newest at {teller.voice.time(seen.newest, seconds=True)} ({teller.age(seen.newest)} ago)"

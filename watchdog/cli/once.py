@@ -1,6 +1,7 @@
 """`watchdog once`: everything asked and judged once, as a table."""
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -31,7 +32,7 @@ def once(
     """Ask every source once and judge every rule once. Tells nobody, stores nothing.
 
     A rule with `for` is judged over the past: what fires here would fire in a daemon that had been
-    watching. New log lines and other events are not judged.
+    watching. What is about log lines as they come, and other events, is not judged.
 
     Exit code 0: nothing fires. 1: something does. 3: something could not be judged.
 
@@ -92,14 +93,19 @@ def _show(judgements: "list[Judgement]", blind: list[str], output: Output) -> No
 
 def _left_out(rules: "Sequence[Rule]", judgements: "list[Judgement]") -> Iterator[str]:
     """Say which rules have no row, and why, so that nobody takes them for lost."""
+    from watchdog.engine.once import GOES_ON
+
     judged = {one.rule.name for one in judgements}
-    waiting = [rule.name for rule in rules if not rule.is_event and rule.name not in judged]
+    lines = [rule.name for rule in rules if isinstance(rule.condition, GOES_ON)]
+    waiting = [rule.name for rule in rules if not rule.is_event and rule.name not in (*judged, *lines)]
     events = [rule.name for rule in rules if rule.is_event]
     if waiting:
         yield (
             f"nothing to judge now: {', '.join(waiting)} (no task in the right status, within after_start, "
-            "or too few members)"
+            "no such data, or too few members)"
         )
+    if lines:
+        yield f"about lines as they come, judged by a daemon that goes on watching: {', '.join(lines)}"
     if events:
         yield f"events, told when they happen: {', '.join(events)}"
 
@@ -119,17 +125,42 @@ def _now(own: "list[Judgement]") -> str:
 
 
 def _why(own: "list[Judgement]") -> str:
-    """What is found of the labelset that matters most: a firing one, else one that cannot be judged."""
+    """What is found of the labelset that matters most, with its place among several."""
     from watchdog.core.wording.languages import wording
-    from watchdog.core.wording.verdicts import verdict
+    from watchdog.core.wording.verdicts import finding
     from watchdog.core.wording.voice import voice_of
 
-    order = ("firing", "pending")
-    most = max(own, key=lambda one: (one.phase in order, one.phase == "firing", one.outcome.name in UNJUDGED))
+    most = max(own, key=_weight)
     where = " ".join(most.labels[name] for name in ("node", "pod", "gpu") if name in most.labels)
     voice = voice_of(wording("en"), UTC, datetime.fromtimestamp(0, UTC))
-    text = verdict(most.evidence, voice) or most.evidence.detail
-    return f"{text} ({where})" if where and len(own) > 1 else text
+    text = finding(most.evidence, most.outcome, voice)
+    if where and len(own) > 1:
+        text = f"{text} ({where})"
+    return "; ".join(filter(None, (text, _unjudged(most))))
+
+
+def _weight(one: "Judgement") -> tuple[bool, bool, bool, float]:
+    """How much a labelset matters: a firing one, one that cannot be judged, the one nearest to the limit."""
+    evidence, firing = one.evidence, one.phase == "firing"
+    value = evidence.value if evidence.value is not None else -math.inf
+    near = value if evidence.above or evidence.value is None else -value
+    return firing, firing or one.phase == "pending", one.outcome.name in UNJUDGED, near
+
+
+def _unjudged(one: "Judgement") -> str:
+    """Why there is no verdict; "" if there is one."""
+    evidence, outcome = one.evidence, one.outcome.name
+    if outcome == "THIN" and evidence.of > 1:
+        return f"not judged: the window of {evidence.covered} of {evidence.of} series is covered"
+    reasons = {
+        "THIN": "its window is not covered yet",
+        "NODATA": "the source answers, but has no data of it",
+        "ERROR": "no valid answer for what it uses",
+    }
+    if outcome in reasons:
+        return f"not judged: {evidence.detail or reasons[outcome]}"
+    said = evidence.summary.rpartition(" ")[2]
+    return "" if evidence.detail.lower() == said else evidence.detail  # the cloud's word is often ours
 
 
 def _value(one: "Judgement") -> dict[str, object]:

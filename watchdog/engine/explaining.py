@@ -22,7 +22,7 @@ from watchdog.core.rules import OnNoData, Rule
 from watchdog.core.series import COUNTED
 from watchdog.core.tasks import TaskState
 from watchdog.core.view import begin_ns
-from watchdog.core.wording.verdicts import verdict
+from watchdog.core.wording.verdicts import finding
 from watchdog.core.wording.voice import Voice
 from watchdog.engine.engine import Engine
 from watchdog.engine.live import near
@@ -144,19 +144,19 @@ class _Explainer:
         labels = self._evaluation.labels[g]
         outcome, evidence = Outcome(int(self._evaluation.outcome[g, 0])), self._evaluation.explain(g, 0)
         alert = self._engine.world.book.known(self._rule.name).get(labels)
-        return self._view(labels, outcome.name, evidence, alert, self._why(outcome, evidence, alert, door))
+        return self._view(labels, outcome, evidence, alert, self._why(outcome, evidence, alert, door))
 
     def _alone(self, alert: Alert, door: Gate) -> LabelsetView:
         """An alert about a labelset that is not judged any more."""
         why = self._why(Outcome.NODATA, Evidence(), alert, door)
-        return self._view(alert.labels, "not judged", Evidence(value=alert.value), alert, why)
+        return self._view(alert.labels, None, Evidence(value=alert.value), alert, why)
 
     def _view(
-        self, labels: Labels, outcome: str, evidence: Evidence, alert: Alert | None, why: str
+        self, labels: Labels, outcome: Outcome | None, evidence: Evidence, alert: Alert | None, why: str
     ) -> LabelsetView:
         return LabelsetView(
             labels=beyond_task(labels),
-            outcome=outcome,
+            outcome="not judged" if outcome is None else outcome.name,
             phase=Phase.INACTIVE if alert is None else alert.phase,
             since=None if alert is None else alert.since,
             held_s=0.0 if alert is None else seconds(alert.held),
@@ -167,7 +167,7 @@ class _Explainer:
             affected=evidence.affected,
             of=evidence.of,
             covered=evidence.covered,
-            said=verdict(evidence, self._voice),
+            said=finding(evidence, Outcome.NODATA if outcome is None else outcome, self._voice),
             why=why,
             incident="" if alert is None else alert.incident,
         )

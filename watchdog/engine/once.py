@@ -11,6 +11,7 @@ from datetime import timedelta
 import numpy as np
 
 from watchdog.core.alerts import Phase
+from watchdog.core.conditions.kinds import LogCount, Silent
 from watchdog.core.durations import duration_ns, from_ns, to_ns
 from watchdog.core.evaluation import evaluate
 from watchdog.core.incidents import Book, apply
@@ -24,6 +25,7 @@ from watchdog.engine.engine import Engine
 from watchdog.engine.intake import Arrivals
 
 MOST_SLOTS = 20_000
+GOES_ON = (LogCount, Silent)  # go by the lines that come while somebody watches: nothing can be said at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +47,13 @@ async def ask_everything(engine: Engine) -> None:
 
 
 def judge_now(engine: Engine) -> Iterator[Judgement]:
-    """Yield what every state rule says, labelset by labelset. Events are not judged: they happen."""
+    """Yield what every state rule says, labelset by labelset.
+
+    Events are not judged: they happen. Nor are rules about the lines that come, see `GOES_ON`.
+    """
     view = engine.runner.view(Arrivals())
     for rule in engine.world.ruleset.rules:
-        if not rule.is_event:
+        if not (rule.is_event or isinstance(rule.condition, GOES_ON)):
             yield from _judge(rule, view, engine)
 
 

@@ -63,6 +63,8 @@ class Wording:
     above: str
     below: str
     no_longer: str
+    not_so: str
+    not_clear: str
     limit_is: str
 
     # Titles
@@ -79,6 +81,8 @@ class Wording:
 
     # What it is about
     verdict_window: str
+    verdict_slope: str
+    verdict_unmeasured: str
     verdict_newest: str
     verdict_other: str
     verdict_plain: str
@@ -87,8 +91,10 @@ class Wording:
     verdict_peers: str
     verdict_count: str
     verdict_absent: str
+    newest_data: str
     never_absent: str
     verdict_silent: str
+    newest_line: str
     never_silent: str
     verdict_status: str
     verdict_entered: str

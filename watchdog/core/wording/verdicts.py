@@ -1,16 +1,18 @@
 """The verdict in one line: what was measured against which limit, and how many are affected."""
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from enum import StrEnum
 
 from watchdog.core.alerts import Incident
 from watchdog.core.durations import parse_duration
 from watchdog.core.evidence import lead
 from watchdog.core.hygiene import shortened
 from watchdog.core.labels import GPU, NODE, POD, Labels
-from watchdog.core.outcomes import Evidence, EvidenceLine
+from watchdog.core.outcomes import Evidence, EvidenceLine, Outcome
 from watchdog.core.wording.voice import RATIO, Voice
 
 LINE_SIZE = 400  # characters of one log line
@@ -22,10 +24,24 @@ _SHARE = re.compile(r"share of (?P<window>\S+) (?P<side>above|below) (?P<level>.
 _PEERS = re.compile(r"(?P<rest>.+), against (?P<ratio>\S+) of the (?P<middle>median|mean) of its task")
 _COUNT = re.compile(r"matching lines within (?P<window>\S+)")
 _ABSENT = re.compile(r"no point of (?P<metric>\S+) for")
+_SLOPE = "slope per hour"
 _SILENT = re.compile(r"no line for")
 _STATUS = re.compile(r"status is (?P<status>\w+)")
 _ENTERED = re.compile(r"(?P<before>\w+) → (?P<after>\w+)")
 _STEPPED = re.compile(r"(?P<metric>\S+) (?P<before>\S+) → (?P<after>\S+)")
+
+
+class _So(StrEnum):
+    """How what was measured stands to the limit."""
+
+    IS = "is"
+    NO_LONGER = "no longer"
+    NOT = "not"
+    BETWEEN = "not clear of it"
+    UNKNOWN = "unknown"
+
+
+_STANDS = {Outcome.TRUE: _So.IS, Outcome.FALSE: _So.NOT, Outcome.BETWEEN: _So.BETWEEN}
 
 
 def verdict(evidence: Evidence, voice: Voice, *, over: bool = False) -> str:
@@ -33,37 +49,51 @@ def verdict(evidence: Evidence, voice: Voice, *, over: bool = False) -> str:
 
     over: it is so no longer; the limit is said as passed.
     """
+    return _said(evidence, voice, _So.NO_LONGER if over else _So.IS)
+
+
+def finding(evidence: Evidence, outcome: Outcome, voice: Voice) -> str:
+    """Say what was found, whatever came of it: `GPU average 94 % over 1 h, not below 10 %`.
+
+    Of what could not be judged, only what was measured, without a limit. Empty if there is nothing to say.
+    """
+    return _said(evidence, voice, _STANDS.get(outcome, _So.UNKNOWN))
+
+
+def _said(evidence: Evidence, voice: Voice, so: _So) -> str:
     if not (evidence.summary or evidence.metric or evidence.value is not None):
         return ""
-    for said in (_waiting, _share, _status, _peers, _counted):
-        text = said(evidence, voice, over)
+    for say in (_waiting, _share, _status, _peers, _counted):
+        text = say(evidence, voice, so)
         if text is not None:
             return text
-    return _compared(_measured(evidence, evidence.summary, voice), evidence, voice, over)
+    return _compared(_measured(evidence, evidence.summary, voice), evidence, voice, so)
 
 
-def _waiting(evidence: Evidence, voice: Voice, over: bool) -> str | None:
+def _waiting(evidence: Evidence, voice: Voice, so: _So) -> str | None:
     """Data or lines that do not come: the value is how long, in seconds."""
     words = voice.words
     absent = _ABSENT.fullmatch(evidence.summary)
     if absent is None and not _SILENT.fullmatch(evidence.summary):
         return None
-    if over:
+    if so in (_So.NO_LONGER, _So.UNKNOWN):
         return ""
     metric = metric_name(absent["metric"], voice) if absent else ""
     if evidence.value is None:
         return words.never_absent.format(metric=metric) if absent else words.never_silent
     waited = seconds(evidence.value, voice)
-    if absent:
-        return words.verdict_absent.format(metric=metric, value=waited)
-    text = words.verdict_silent.format(value=waited)
-    if evidence.threshold is None:
+    if so is _So.IS:
+        text = words.verdict_absent if absent else words.verdict_silent
+    else:
+        text = words.newest_data if absent else words.newest_line
+    text = text.format(metric=metric, value=waited)
+    if absent or evidence.threshold is None:
         return text
     bound = words.limit_is.format(threshold=seconds(evidence.threshold, voice))
     return words.compared.format(verdict=text, limit=bound)
 
 
-def _share(evidence: Evidence, voice: Voice, _over: bool) -> str | None:
+def _share(evidence: Evidence, voice: Voice, _so: _So) -> str | None:
     match = _SHARE.fullmatch(_bare(evidence))
     if match is None:
         return None
@@ -83,11 +113,15 @@ def _share(evidence: Evidence, voice: Voice, _over: bool) -> str | None:
     return words.compared.format(verdict=text, limit=bound)
 
 
-def _status(evidence: Evidence, voice: Voice, over: bool) -> str | None:
+def _status(evidence: Evidence, voice: Voice, so: _So) -> str | None:
     words = voice.words
     status = _STATUS.fullmatch(evidence.summary)
     if status is not None:
-        return "" if over else words.verdict_status.format(status=_status_word(status["status"], voice))
+        return (
+            ""
+            if so is _So.NO_LONGER
+            else words.verdict_status.format(status=_status_word(status["status"], voice))
+        )
     entered = _ENTERED.fullmatch(evidence.summary)
     if entered is not None:
         return words.verdict_entered.format(
@@ -101,23 +135,25 @@ def _status(evidence: Evidence, voice: Voice, over: bool) -> str | None:
     return None
 
 
-def _peers(evidence: Evidence, voice: Voice, over: bool) -> str | None:
+def _peers(evidence: Evidence, voice: Voice, so: _So) -> str | None:
     match = _PEERS.fullmatch(evidence.summary)
     if match is None:
         return None
     words = voice.words
-    text = _compared(_measured(evidence, match["rest"], voice), evidence, voice, over)
+    text = _compared(_measured(evidence, match["rest"], voice), evidence, voice, so)
     middle = words.middles[match["middle"]]
     return words.verdict_peers.format(verdict=text, ratio=_level(match["ratio"], voice), middle=middle)
 
 
-def _counted(evidence: Evidence, voice: Voice, over: bool) -> str | None:
+def _counted(evidence: Evidence, voice: Voice, so: _So) -> str | None:
     match = _COUNT.fullmatch(evidence.summary)
     if match is None or evidence.value is None:
         return None
     value = voice.value(evidence.value, "", beside=evidence.threshold)
-    text = voice.words.verdict_count.format(value=value, window=_window(match["window"], voice))
-    return _compared(text, evidence, voice, over)
+    noun = voice.words.nouns["line"].of(math.ceil(evidence.value))
+    window = _window(match["window"], voice)
+    text = voice.words.verdict_count.format(value=value, noun=noun, window=window)
+    return _compared(text, evidence, voice, so)
 
 
 def _measured(evidence: Evidence, summary: str, voice: Voice) -> str:
@@ -132,6 +168,9 @@ def _measured(evidence: Evidence, summary: str, voice: Voice) -> str:
         "value": voice.value(evidence.value, evidence.unit, beside=evidence.threshold),
     }
     if evidence.value is None:
+        if match is not None and aggregate is not None and match["window"]:
+            window = _window(match["window"], voice)
+            return words.verdict_unmeasured.format(**parts, aggregate=aggregate, window=window)
         return " ".join(words.verdict_plain.format(**parts).split())
     if match is None or aggregate is None:
         template = words.verdict_other if summary else words.verdict_newest
@@ -140,18 +179,24 @@ def _measured(evidence: Evidence, summary: str, voice: Voice) -> str:
         text = words.verdict_newest.format(**parts)
     else:
         window = _window(match["window"], voice)
-        text = words.verdict_window.format(**parts, aggregate=aggregate, window=window)
+        template = words.verdict_slope if match["aggregate"] == _SLOPE else words.verdict_window
+        text = template.format(**parts, aggregate=aggregate, window=window)
     if across and across["across"] != match["aggregate"]:
         text = words.verdict_across.format(verdict=text, across=words.acrosses[across["across"]])
     return text
 
 
-def _compared(text: str, evidence: Evidence, voice: Voice, over: bool) -> str:
+def _compared(text: str, evidence: Evidence, voice: Voice, so: _So) -> str:
     stated = limit(evidence, voice) if evidence.value is not None else ""
-    if not stated or not text:
+    if not stated or not text or so is _So.UNKNOWN:
         return text
-    if over:
-        stated = voice.words.no_longer.format(limit=stated)
+    if so is not _So.IS:
+        words = {
+            _So.NO_LONGER: voice.words.no_longer,
+            _So.NOT: voice.words.not_so,
+            _So.BETWEEN: voice.words.not_clear,
+        }
+        stated = words[so].format(limit=stated)
     return voice.words.compared.format(verdict=text, limit=stated)
 
 
