@@ -9,12 +9,10 @@ import logging
 import os
 import random
 import signal
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeVar
 
 from watchdog import __version__
 from watchdog.building import Outside, RuleFileLoader, audible, build_outside
@@ -42,27 +40,11 @@ from watchdog.store.memory import MemoryState
 from watchdog.store.reader import ask
 from watchdog.store.sqlite import SqliteStore
 from watchdog.text.patterns import Re2Engine
+from watchdog.threads import LeavableThreads, StoreThread
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
-STOP_PATIENCE = timedelta(seconds=3)
-
-
-class StoreThread:
-    """Runs blocking calls (the store's) on one thread. A call that has begun is never abandoned."""
-
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store")
-
-    async def __call__(self, call: Callable[[], T]) -> T:
-        """Run a call; its exception is raised here."""
-        return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._pool, call))
-
-    def close(self) -> None:
-        """Wait for the call in progress."""
-        self._pool.shutdown(wait=True)
+STOP_PATIENCE = timedelta(seconds=2)  # with what is in flight; all in all a stop may take five
 
 
 async def serve(file: RuleFile, start: Start, state: Path, control: Path) -> None:
@@ -74,6 +56,7 @@ async def serve(file: RuleFile, start: Start, state: Path, control: Path) -> Non
         StateHeldError: another daemon holds the state.
         StoreError: the state cannot be read.
     """
+    asyncio.get_running_loop().set_default_executor(LeavableThreads())
     clock, ruleset = SystemClock(), audible(start.loaded.ruleset)
     storage = state.parent / "channels"
     store = SqliteStore.open(state, started=clock.now())

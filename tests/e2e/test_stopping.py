@@ -1,8 +1,10 @@
 """A signal ends the daemon cleanly and soon, whatever hangs; and one state file has one daemon."""
 
+import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,9 +68,34 @@ def test_neither_a_hanging_cloud_nor_a_hanging_mail_server_keeps_it(
     assert flying(stage) == ["mail"]  # the next start takes it up, as one that may have arrived
 
 
+def test_a_file_that_is_never_read_to_its_end_does_not_keep_it(stage: Any, wait_until: Wait) -> None:
+    """As on a share that is gone. A name server that does not answer keeps a thread in the same way."""
+    stage.cloud(), stage.receiver()
+    rules = stage.rules()
+    daemon = stage.watching(rules)
+    rules.unlink()
+    os.mkfifo(rules)
+    daemon.signal(signal.SIGHUP)
+    pipe = wait_until(lambda: joined(rules), "somebody who reads the file", alive=daemon)
+
+    daemon.signal(signal.SIGTERM)
+
+    assert daemon.wait(SOON) == 0
+    os.close(pipe)
+    assert "Traceback" not in daemon.err
+
+
+def joined(pipe: Path) -> int:
+    """The writing end of a pipe; 0 as long as nobody waits at the other."""
+    try:
+        return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return 0
+
+
 def test_a_message_in_flight_is_waited_for_and_not_repeated(stage: Any, wait_until: Wait) -> None:
     cloud, receiver = stage.cloud(), stage.receiver()
-    receiver.answers({"kind": "hang", "value": "1.0", "times": 0})
+    receiver.answers({"kind": "hang", "value": "0.5", "times": 0})
     rules = stage.rules()
     daemon = stage.watching(rules)
     cloud.say("ERROR first", pod="worker-0")

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from watchdog.app import StoreThread, build_engine
+from watchdog.app import build_engine
 from watchdog.building import Outside, build_outside
 from watchdog.cli.loading import knowledge
 from watchdog.clock import FastClock
@@ -20,6 +20,7 @@ from watchdog.demo.cloud import StandInCloud
 from watchdog.demo.play import Level, Line, Phase, Play, TaskPlay, Xid
 from watchdog.demo.siflow_cloud import SDK_PATH, StandInSiflow
 from watchdog.store.memory import MemoryState
+from watchdog.threads import StoreThread
 
 SPEED = 60.0  # a minute of the daemon's is a second
 SOURCES = """

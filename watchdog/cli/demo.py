@@ -115,10 +115,11 @@ class _Demo:
         return 0
 
     async def _watch(self, cloud: DemoCloud, clock: "FastClock") -> "Engine":
-        from watchdog.app import StoreThread, build_engine
+        from watchdog.app import build_engine
         from watchdog.building import build_outside
         from watchdog.demo.story import ACTS, END
         from watchdog.store.sqlite import SqliteStore
+        from watchdog.threads import StoreThread
 
         ruleset = self._of_cloud(cloud)
         store = SqliteStore.open(self.folder / "state.db", started=clock.now())
