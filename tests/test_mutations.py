@@ -138,9 +138,9 @@ FAULTS = (
         READING,
     ),
     Fault(
-        "core/reading.py",
-        "if counts[key] > seen.count(key, line.time_ns):",
-        "if not seen.count(key, line.time_ns) and counts[key] == 1:",
+        "core/seen.py",
+        "if key not in before or shown[key] > before[key][1]:",
+        "if key not in before and shown[key] == 1:",
         "equal lines of one moment are taken for one",
         READING,
     ),
@@ -153,8 +153,8 @@ FAULTS = (
     ),
     Fault(
         "core/reading.py",
-        "min(max(line.time_ns for line in new_lines), limit)",
-        "max(line.time_ns for line in new_lines)",
+        "min(new_lines[-1].time_ns, limit)",
+        "new_lines[-1].time_ns",
         "the cursor passes lines that were not read",
         READING,
     ),

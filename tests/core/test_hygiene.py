@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from watchdog.core.hygiene import SCANNED, SHOWN, CleanLine, clean, shortened, shown
 from watchdog.core.logs import LogLine
@@ -138,3 +140,46 @@ def test_a_line_cut_twice_says_how_much_of_the_whole_is_missing() -> None:
     assert text.endswith("END")
     cut = int(text.split("…")[1].split()[0].replace(",", ""))
     assert cut + text.count("x") + len("END") == 1_000_003
+
+
+PIECES = (
+    *("step 7", "ERROR", " ", "\t", "错误", "█▌", "…", "é", "\U0001f525", "\udc80", "", "\u3000"),
+    *(
+        "\n",
+        "\r",
+        "\r\n",
+        "\x00",
+        "\x1b[31m",
+        "\x1b",
+        "\x7f",
+        "\x85",
+        "\u2028",
+        "\u200e",
+        "\ufeff",
+        "x" * 16_500,
+    ),
+)
+
+
+@given(st.lists(st.lists(st.sampled_from(PIECES), max_size=4).map("".join), max_size=9))
+def test_a_row_comes_out_the_same_whatever_rows_it_is_looked_at_with(rows: list[str]) -> None:
+    apart = [
+        line for row in rows for line in clean([LogLine(7, "p", row + "\r")])
+    ]  # the \r changes nothing …
+
+    together = list(clean([LogLine(7, "p", row) for row in rows]))
+
+    assert together == apart  # … but that a row with it is always taken apart
+
+
+def test_lines_are_found_by_a_word_and_left_out_by_number() -> None:
+    long = "ERROR x" + "y" * 20_000
+    rows = ["ERROR ERROR a", "b", "ERROR c\nd\ne ERROR", long, ""]
+    lines = clean([LogLine(n, "p", row) for n, row in enumerate(rows)])
+
+    assert lines.holding("ERROR") == [0, 2, 4, 5]
+    assert lines.holding("FATAL") == clean([]).holding("ERROR") == []
+    kept = lines.without([0, 2])
+    assert [line.text for line in kept][:3] == ["b", "d", "e ERROR"]
+    assert [line.time_ns for line in kept] == [1, 2, 2, 3]
+    assert (kept[-1].cut > 0, kept[0].cut, lines[1:3][1].text) == (True, 0, "ERROR c")

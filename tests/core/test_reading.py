@@ -2,8 +2,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
-import pytest
-
 from watchdog.core.logs import LogLine, LogPage, LogQuery, Progress, ReadKind, StreamKey, StreamState
 from watchdog.core.reading import (
     Absorbed,
@@ -17,7 +15,6 @@ from watchdog.core.reading import (
     first_run,
     plan,
 )
-from watchdog.core.seen import SeenLines, line_hash
 
 SECOND = 1_000_000_000
 MINUTE = 60 * SECOND
@@ -417,43 +414,3 @@ def test_progress_that_was_not_stored_is_made_up_from_what_was_seen() -> None:
     )
 
     assert new(steps) == ["c"]
-
-
-def test_rows_are_known_by_pod_time_and_text() -> None:
-    hashes = {
-        line_hash(row)
-        for row in (
-            line(1, "a", "p"),
-            line(1, "a", "q"),
-            line(2, "a", "p"),
-            line(1, "b", "p"),
-            line(1, "\udc80", "p"),
-        )
-    }
-
-    assert len(hashes) == 5
-    assert all(0 <= value < 2**63 for value in hashes)
-
-
-def test_seen_lines_are_a_mapping_equal_to_a_plain_one() -> None:
-    plain = {n: (n * SECOND, 1 + n % 2) for n in range(1, 9)}
-
-    seen = SeenLines.of(plain)
-
-    assert seen == plain
-    assert dict(seen) == plain
-    assert SeenLines.of(seen) is seen
-    assert seen[3] == (3 * SECOND, 2)
-    assert len(seen.since(5 * SECOND)) == 4
-    with pytest.raises(KeyError):
-        seen[99]
-
-
-def test_seen_lines_are_never_changed_in_place() -> None:
-    seen = SeenLines.of({1: (SECOND, 1)})
-
-    more = seen.raised({1: (SECOND, 3), 2: (SECOND, 1)})
-    less = more.raised({1: (SECOND, 2)})
-
-    assert dict(seen) == {1: (SECOND, 1)}
-    assert dict(more) == dict(less) == {1: (SECOND, 3), 2: (SECOND, 1)}

@@ -2,17 +2,24 @@
 
 Splits at line breaks and carriage returns, folds the updates of a progress bar into the last one,
 drops terminal codes and control characters, cuts what is too long and says so, and finds the
-prefix a launcher put before each rank's lines. Pure; knows neither rules nor secrets.
+prefix a launcher put before each rank's lines. Works on blocks of rows: only a row that a look at
+its block finds in need of it is taken apart, and a line becomes an object of its own only where one
+is asked for. Pure; knows neither rules nor secrets.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from watchdog.core.logs import LogLine
 
 SCANNED = 16_384  # characters of one line that patterns see
 SHOWN = 4_096  # characters of one line that are kept and shown
+_BLOCK = 2_048  # rows looked at in one piece
 _TAIL = 4  # of what is kept, one part in four is the end of the line
 
 # Terminal codes: CSI, closed OSC/DCS/PM/APC strings, character sets, two-character codes.
@@ -23,7 +30,19 @@ _CODES = re.compile(
     r"|\x1b[0-~]?"
 )
 # Control characters, and the marks that turn or break the text a person sees.
-_CONTROL = "\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
+_RANGES = (
+    (0x00, 0x08),
+    (0x0A, 0x1F),
+    (0x7F, 0x9F),
+    (0x200E, 0x200F),
+    (0x2028, 0x202E),
+    (0x2066, 0x2069),
+    (0xFEFF, 0xFEFF),
+)
+_CONTROL = "".join(f"{chr(first)}-{chr(last)}" for first, last in _RANGES)
+_IS_CONTROL = np.zeros(0x10000, np.bool_)  # of a code point; none lies beyond
+for _first, _last in _RANGES:
+    _IS_CONTROL[_first : _last + 1] = True
 _DIRTY = re.compile(f"[{_CONTROL}]")
 _CONTROLS = re.compile(f"[{_CONTROL}]+")
 _PREFIX = re.compile(
@@ -53,9 +72,67 @@ class CleanLine:
         return self.text[len(self.prefix) :]
 
 
-def clean(rows: Iterable[LogLine]) -> tuple[CleanLine, ...]:
+class CleanLines(Sequence[CleanLine]):
+    """Clean lines in columns. A `CleanLine` is made when it is asked for.
+
+    rows: of each line, the row it came from. cuts: number of a line → characters nobody looked at.
+    """
+
+    __slots__ = ("_whole", "cuts", "rows", "texts")
+
+    def __init__(self, rows: list[LogLine], texts: list[str], cuts: dict[int, int]) -> None:
+        self.rows = rows
+        self.texts = texts
+        self.cuts = cuts
+        self._whole = ""
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @overload
+    def __getitem__(self, number: int) -> CleanLine: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[CleanLine]: ...
+    def __getitem__(self, number: int | slice) -> CleanLine | Sequence[CleanLine]:
+        if isinstance(number, slice):
+            return tuple(self[n] for n in range(*number.indices(len(self))))
+        row, text = self.rows[number], self.texts[number]
+        prefix, rank = _peeled(text)
+        cut = self.cuts.get(range(len(self))[number], 0) if self.cuts else 0
+        return CleanLine(row.time_ns, row.pod, text, prefix, rank, cut)
+
+    def holding(self, word: str) -> list[int]:
+        """Return the numbers of the lines that hold a word; no line breaks in it."""
+        if not self._whole:
+            self._whole = "\n".join(self.texts)
+        whole = self._whole
+        numbers: list[int] = []
+        number = counted = 0
+        place = whole.find(word)
+        while place >= 0:
+            number += whole.count("\n", counted, place)
+            numbers.append(number)
+            counted = whole.find("\n", place)
+            place = whole.find(word, counted) if counted >= 0 else -1
+        return numbers
+
+    def without(self, numbers: Iterable[int]) -> "CleanLines":
+        """Return all lines but these."""
+        gone = set(numbers)
+        if not gone:
+            return self
+        kept = [number for number in range(len(self)) if number not in gone]
+        cuts = {place: self.cuts[number] for place, number in enumerate(kept) if number in self.cuts}
+        return CleanLines([self.rows[n] for n in kept], [self.texts[n] for n in kept], cuts)
+
+
+def clean(rows: Iterable[LogLine]) -> CleanLines:
     """Return the lines of some rows, in order, empty ones left out."""
-    return tuple(line for row in rows for line in _lines(row))
+    rows = list(rows)
+    lines = CleanLines([], [], {})
+    for begin in range(0, len(rows), _BLOCK):
+        _add_block(lines, rows[begin : begin + _BLOCK])
+    return lines
 
 
 def shown(text: str) -> str:
@@ -68,7 +145,44 @@ def shortened(text: str, limit: int) -> str:
     return _cut(text, limit)[0]
 
 
-def _lines(row: LogLine) -> Iterator[CleanLine]:
+def _add_block(lines: CleanLines, rows: Sequence[LogLine]) -> None:
+    """Add the lines of some rows: as they are, but for those in need of more than an end without blanks."""
+    texts = [row.text for row in rows]
+    begin = 0
+    for doubtful in (*_doubtful(texts), len(rows)):
+        plain = list(map(str.rstrip, texts[begin:doubtful]))
+        if all(plain):
+            lines.rows += rows[begin:doubtful]
+            lines.texts += plain
+        else:
+            kept = [n for n, text in enumerate(plain, begin) if text]
+            lines.rows += [rows[n] for n in kept]
+            lines.texts += [plain[n - begin] for n in kept]
+        if doubtful < len(rows):
+            _add_row(lines, rows[doubtful])
+        begin = doubtful + 1
+
+
+def _doubtful(texts: Sequence[str]) -> list[int]:
+    """Return the positions of rows that may hold control characters, or are longer than patterns see."""
+    whole = "\n".join(texts)
+    if whole.isascii():
+        codes: NDArray[np.uint8 | np.uint32] = np.frombuffer(whole.encode("ascii"), np.uint8)
+    else:
+        codes = np.frombuffer(whole.encode("utf-32-le", "surrogatepass"), np.uint32)
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    ends = np.cumsum(lengths + 1) - 1
+    unusual = (codes < 0x20) | (codes >= 0x7F)
+    unusual[ends[:-1]] = False  # the line breaks that join them
+    places = np.flatnonzero(unusual)
+    points = np.minimum(codes[places].astype(np.uint32), 0xFFFF)
+    places = places[_IS_CONTROL[points]]
+    rows = np.concatenate((np.searchsorted(ends, places), np.flatnonzero(lengths > SCANNED)))
+    doubtful: list[int] = np.unique(rows).tolist()
+    return doubtful
+
+
+def _add_row(lines: CleanLines, row: LogLine) -> None:
     for piece in row.text.split("\n"):
         for segment in _states(piece) if "\r" in piece else (piece,):
             text, cut = _cut(segment, SCANNED) if len(segment) > SCANNED else (segment, 0)
@@ -76,8 +190,10 @@ def _lines(row: LogLine) -> Iterator[CleanLine]:
                 text = _CONTROLS.sub("", _CODES.sub("", text))
             text = text.rstrip()
             if text:
-                prefix, rank = _peeled(text)
-                yield CleanLine(row.time_ns, row.pod, text, prefix, rank, cut)
+                if cut:
+                    lines.cuts[len(lines)] = cut
+                lines.rows.append(row)
+                lines.texts.append(text)
 
 
 def _states(piece: str) -> Iterator[str]:

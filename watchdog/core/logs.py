@@ -3,18 +3,27 @@
 Owns the values only; reading is `reading`, cleaning `hygiene`, secrets `masking`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import repeat
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class LogLine:
-    """One line of a task's log. `time_ns`: int64 nanoseconds since the epoch, the source's clock."""
+class LogLine(NamedTuple):
+    """One line of a task's log. `time_ns`: int64 nanoseconds since the epoch, the source's clock.
+
+    A tuple, not a dataclass: there are millions of them, and a tuple is made three times as fast.
+    """
 
     time_ns: int
     pod: str
     text: str
+
+
+def log_lines(times: Iterable[int], pods: Iterable[str], texts: Iterable[str]) -> list[LogLine]:
+    """Return lines made of columns of the same length."""
+    return list(map(tuple.__new__, repeat(LogLine), zip(times, pods, texts, strict=True)))
 
 
 class ReadKind(StrEnum):

@@ -5,22 +5,23 @@ the next question. The state it returns is a candidate; only T1 makes it true, a
 from an older state yields the same lines. Knows neither sources nor what lines mean.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
-from itertools import pairwise
+from operator import attrgetter
 
 from watchdog.core.durations import duration_ns
 from watchdog.core.logs import LogLine, LogPage, LogQuery, Progress, ReadKind, StreamKey, StreamState
-from watchdog.core.seen import SeenLines, line_hash
+from watchdog.core.seen import SeenLines, line_hashes
 
 # One round (a slot): first what was passed over (GAP), then what is new (HEAD, from the cursor minus
 # an overlap to now), then, every few minutes, further back (SWEEP). A sweep ends where the newest
 # HEAD began, so the two together have read everything visible at that slot, back to `sweep` before
 # the previous one: no line that is up to `sweep` late is missed.
 _ORDER = (ReadKind.GAP, ReadKind.HEAD, ReadKind.SWEEP)
+_TIME = attrgetter("time_ns")
 _ROUND = 50  # a page with a multiple of this many rows may be the server's own, smaller maximum
 
 
@@ -139,7 +140,7 @@ def absorb(
     Ask on while `next_query` is not None, or stop after any page: the next round goes on there.
     """
     state = _begun(_known(state), query, at_ns, policy)
-    counts, new_lines = _unseen(state, query, page)
+    seen, new_lines = _unseen(state, query, page)
     step = _step(query, page)
     others = [q for q in state.progress.pending if (q.kind, q.contains) != (query.kind, query.contains)]
     if step.following is not None:
@@ -149,7 +150,7 @@ def absorb(
         progress = _finished(progress, query, at_ns, policy)
     moved = replace(
         _noted(state, new_lines, at_ns, policy),
-        seen=SeenLines.of(state.seen).raised(counts),
+        seen=seen,
         cursor_ns=_cursor(state, query, step, new_lines),
         bookmark=(page.bookmark if query.kind is ReadKind.HEAD else "") or state.bookmark,
         progress=progress,
@@ -158,9 +159,9 @@ def absorb(
     horizon_ns = min(state.cursor_ns, at_ns - duration_ns(policy.overlap))
     return Absorbed(
         state=after,
-        new_lines=tuple(sorted(new_lines, key=lambda line: line.time_ns)),
+        new_lines=tuple(new_lines),
         next_query=_next_query(after, at_ns, policy),
-        late=0 if query.kind is ReadKind.GAP else sum(line.time_ns < horizon_ns for line in new_lines),
+        late=0 if query.kind is ReadKind.GAP else bisect_left(new_lines, horizon_ns, key=_TIME),
         lag_ns=_lag(after, at_ns),
         unread=(*step.unread, *_lost(page)),
     )
@@ -261,7 +262,7 @@ def _next_piece(query: LogQuery) -> LogQuery | None:
 
 
 def _ascending(times: Sequence[int]) -> bool:
-    return all(earlier <= later for earlier, later in pairwise(times))
+    return list(times) == sorted(times)
 
 
 def _until(query: LogQuery) -> int:
@@ -324,33 +325,24 @@ def _begun(state: StreamState, query: LogQuery, at_ns: int, policy: ReadingPolic
     return replace(state, progress=progress)
 
 
-def _unseen(
-    state: StreamState, query: LogQuery, page: LogPage
-) -> tuple[Mapping[int, tuple[int, int]], list[LogLine]]:
-    """Return the page's own counts by hash, and the rows beyond what was seen before.
+def _unseen(state: StreamState, query: LogQuery, page: LogPage) -> tuple[SeenLines, Sequence[LogLine]]:
+    """Return what was seen with this page, and the rows beyond what was seen before, in order of time.
 
     A page shows every row of a moment, save the last one of a full page; the count within one
     page is therefore never too high, and reading a page twice changes nothing.
     """
-    seen = SeenLines.of(state.seen)
-    counts: Counter[int] = Counter()
-    times: dict[int, int] = {}
-    new_lines = []
-    for line in page.lines:
-        if not _wanted(state, query, line):
-            continue
-        key = line_hash(line)
-        counts[key] += 1
-        times[key] = line.time_ns
-        if counts[key] > seen.count(key, line.time_ns):
-            new_lines.append(line)
-    return {key: (times[key], count) for key, count in counts.items()}, new_lines
+    lines = _wanted(state, query, sorted(page.lines, key=_TIME))
+    times = [line.time_ns for line in lines]
+    seen, fresh = SeenLines.of(state.seen).with_page(line_hashes(lines), times)
+    return seen, lines if len(fresh) == len(lines) else [lines[n] for n in fresh]
 
 
-def _wanted(state: StreamState, query: LogQuery, line: LogLine) -> bool:
+def _wanted(state: StreamState, query: LogQuery, lines: Sequence[LogLine]) -> Sequence[LogLine]:
+    """Return those of some lines, which are in order of time, that are what was asked for."""
     if query.kind is ReadKind.GAP:
-        return query.start_ns <= line.time_ns <= _until(query) and state.key.prefilter in line.text
-    return line.time_ns > state.progress.floor_ns
+        begin, end = query.start_ns, _until(query)
+        return [one for one in lines if begin <= one.time_ns <= end and state.key.prefilter in one.text]
+    return lines[bisect_left(lines, state.progress.floor_ns + 1, key=_TIME) :]
 
 
 def _cursor(state: StreamState, query: LogQuery, step: _Step, new_lines: Sequence[LogLine]) -> int:
@@ -358,7 +350,7 @@ def _cursor(state: StreamState, query: LogQuery, step: _Step, new_lines: Sequenc
         return state.cursor_ns
     # Not past what is still to be read, and not to a moment that lies in the future.
     limit = _until(query) if step.following is None else step.following.start_ns
-    return max(state.cursor_ns, min(max(line.time_ns for line in new_lines), limit))
+    return max(state.cursor_ns, min(new_lines[-1].time_ns, limit))
 
 
 def _noted(
@@ -367,9 +359,9 @@ def _noted(
     if not new_lines:
         return state
     newest, arrived = dict(state.newest_ns), dict(state.arrived_ns)
-    for line in new_lines:
-        newest[line.pod] = max(newest.get(line.pod, line.time_ns), line.time_ns)
-        arrived[line.pod] = at_ns  # also if our clock was set back
+    for pod, time_ns in {line.pod: line.time_ns for line in new_lines}.items():  # the last one of each
+        newest[pod] = max(newest.get(pod, time_ns), time_ns)
+        arrived[pod] = at_ns  # also if our clock was set back
     if len(arrived) > policy.max_pods:
         kept = sorted(arrived, key=lambda pod: (arrived[pod], newest[pod]))[-policy.max_pods :]
         newest, arrived = {pod: newest[pod] for pod in kept}, {pod: arrived[pod] for pod in kept}

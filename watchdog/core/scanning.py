@@ -9,10 +9,11 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from operator import attrgetter
 
 from watchdog.core.conditions.kinds import LogCount, LogEvent, LogMatch
 from watchdog.core.fingerprints import line_fingerprint
-from watchdog.core.hygiene import CleanLine, clean, shown
+from watchdog.core.hygiene import CleanLine, CleanLines, clean, shown
 from watchdog.core.logs import LogLine
 from watchdog.core.masking import mask, mask_all
 from watchdog.core.outcomes import EvidenceLine
@@ -31,16 +32,14 @@ _BLOCK_SHOWN = 6  # last lines of a traceback before its exception line
 class Page:
     """Clean lines in order of time, with what is known about them. Made per scan, then read only."""
 
-    def __init__(self, lines: Sequence[CleanLine], blocks: Iterable[Block]) -> None:
-        self.lines = tuple(lines)
+    def __init__(self, lines: CleanLines, blocks: Iterable[Block]) -> None:
+        self.lines = lines
         self._blocks = {number: block for block in blocks for number in block.lines}
-        self._by_pod: dict[str, list[int]] = {}
-        for number, line in enumerate(self.lines):
-            self._by_pod.setdefault(line.pod, []).append(number)
+        self._by_pod: dict[str, list[int]] = {}  # made when first asked for
         self._masked: dict[int, str] = {}
-        if any(_KEY_BLOCK in line.text for line in self.lines):
-            for numbers in self._by_pod.values():
-                texts = mask_all(self.lines[number].text for number in numbers)
+        if lines.holding(_KEY_BLOCK):
+            for numbers in self._pods().values():
+                texts = mask_all(lines.texts[number] for number in numbers)
                 self._masked.update(zip(numbers, texts, strict=True))
 
     def block_of(self, number: int) -> Block | None:
@@ -49,9 +48,16 @@ class Page:
 
     def around(self, number: int, before: int, after: int) -> tuple[int, ...]:
         """The numbers of the lines around one, of the same pod, itself included."""
-        own = self._by_pod[self.lines[number].pod]
+        own = self._pods()[self.lines.rows[number].pod]
         place = bisect_left(own, number)
         return tuple(own[max(place - before, 0) : place + after + 1])
+
+    def _pods(self) -> dict[str, list[int]]:
+        """The numbers of each pod's lines."""
+        if not self._by_pod:
+            for number, row in enumerate(self.lines.rows):
+                self._by_pod.setdefault(row.pod, []).append(number)
+        return self._by_pod
 
     def evidence(self, number: int, *, matched: bool = False, repeated: int = 1) -> EvidenceLine:
         """Return one line as people see it: masked, then cut."""
@@ -144,8 +150,8 @@ class LogScanner:
 
         rows: as the source served them; cleaned here, and put in order of time.
         """
-        everything = clean(sorted(rows, key=lambda row: row.time_ns))
-        lines = tuple(line for line in everything if OWN_LINE not in line.text)
+        everything = clean(sorted(rows, key=attrgetter("time_ns")))
+        lines = everything.without(everything.holding(OWN_LINE))
         before = self._open.get(task.key, _Open())
         joined = join(lines, before.blocks)
         page = Page(lines, joined.blocks)
@@ -160,13 +166,13 @@ class LogScanner:
             by_rule=found,
             lines=len(lines),
             own=len(everything) - len(lines),
-            cut=sum(line.cut > 0 for line in lines),
+            cut=len(lines.cuts),
         )
 
-    def _matched(self, task: Task, lines: Sequence[CleanLine]) -> list[tuple[Rule, list[int]]]:
+    def _matched(self, task: Task, lines: CleanLines) -> list[tuple[Rule, list[int]]]:
         applies = [rule.applies(task) for rule in self._rules]
         numbers: dict[int, list[int]] = {}
-        for number, patterns in self._set.scan([line.text for line in lines]):
+        for number, patterns in self._set.scan(lines.texts):
             users = sorted({position for pattern in patterns for position in self._users[pattern]})
             for position in users:
                 if applies[position] and _wanted(_match_of(self._rules[position]), lines[number]):

@@ -7,11 +7,12 @@ nothing back: what is still open when the lines end is handed over to the next c
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from watchdog.core.durations import MINUTE_NS
-from watchdog.core.hygiene import CleanLine
+from watchdog.core.hygiene import CleanLine, CleanLines
 
 Key = tuple[str, str]  # pod, launcher prefix
 
@@ -69,27 +70,50 @@ class Joined:
     open: Mapping[Key, OpenBlock]
 
 
-def join(lines: Sequence[CleanLine], before: Mapping[Key, OpenBlock] | None = None) -> Joined:
+def join(lines: CleanLines, before: Mapping[Key, OpenBlock] | None = None) -> Joined:
     """Find the tracebacks in lines that are in order. `before`: what the previous call left open."""
     drafts = {
         key: _Draft(key, depth=left.depth, foreign=left.foreign, time_ns=left.time_ns, carried=True)
         for key, left in (before or {}).items()
     }
+    writing = Counter(pod for pod, _ in drafts)  # the pods with a block that may go on
     found: list[_Draft] = []
-    for number, line in enumerate(lines):
+    for number, starts in _concerned(lines, writing):
+        line = lines[number]
         key = (line.pod, line.prefix.strip())
         draft = drafts.get(key)
-        starts = _START in line.text
         if draft is not None and not draft.takes(number, line, starts=starts):
             found.append(drafts.pop(key))
             draft = None
+            writing[line.pod] -= 1
+            if not writing[line.pod]:
+                del writing[line.pod]
         if draft is None and starts:
             drafts[key] = _Draft(key, depth=1, lines=[number], time_ns=line.time_ns)
-    left = _left(drafts, max((line.time_ns for line in lines), default=0))
+            writing[line.pod] += 1
+    left = _left(drafts, max((row.time_ns for row in lines.rows), default=0) if drafts else 0)
     ended = [draft.block(still_open=False) for draft in found]
     lasting = [draft.block(still_open=key in left) for key, draft in drafts.items()]
     blocks = sorted((b for b in (*ended, *lasting) if b.lines), key=lambda block: block.lines[0])
     return Joined(blocks=tuple(blocks), open=left)
+
+
+def _concerned(lines: CleanLines, writing: Mapping[str, int]) -> Iterator[tuple[int, bool]]:
+    """Yield each line that may belong to a block, and whether it starts one.
+
+    writing: the pods with a block that may go on, which changes meanwhile; without any, all lines up to
+    the next start are passed over.
+    """
+    begin = 0
+    for start in (*lines.holding(_START), len(lines)):
+        for number in range(begin, start):
+            if not writing:
+                break
+            if lines.rows[number].pod in writing:
+                yield number, False
+        if start < len(lines):
+            yield start, True
+        begin = start + 1
 
 
 def _left(drafts: Mapping[Key, "_Draft"], newest_ns: int) -> Mapping[Key, OpenBlock]:
