@@ -175,6 +175,20 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert ran.stderr == ""
 
 
+@pytest.mark.parametrize("verb", ["version", "schema", "--help"])
+def test_a_full_disk_behind_stdout_is_said_and_no_bug_of_ours(verb: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", "from watchdog.cli.main import main; main()", verb],
+            cwd=PACKAGE.parent,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (1, "watchdog: reading or writing: No space left on device\n")
+
+
 def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys; from watchdog.cli.main import run; run(['--help']);"

@@ -110,6 +110,7 @@ def test_a_large_honest_file_is_not_taken_for_a_bomb() -> None:
         (b"a: 1\nb: \xff\n", "2:4: not UTF-8 text from here on (save the file as UTF-8)"),
         (b"\xff\xfea\0", " the file is UTF-16 (save it as UTF-8)"),
         (b"#" * (MAX_BYTES + 1), " the file is larger than 1024 KiB (is it the right file?)"),
+        ("&a [&a [", "1:9: not YAML: did not find expected node content"),
         ("[" * 2000, "1:1001: nested far too deep"),
         ("- " * 2000, "1:81: nested more than 40 deep"),
     ],

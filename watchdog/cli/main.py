@@ -160,8 +160,8 @@ def _explain(error: Exception) -> int:
     if isinstance(error, WatchdogError):
         _complain(str(error))
         return getattr(error, "exit_code", WRONG)
-    if isinstance(error, OSError) and error.filename:
-        _complain(f"{error.filename}: {error.strerror}")
+    if isinstance(error, OSError) and error.strerror:  # without a file: most often what stdout goes to
+        _complain(f"{error.filename or 'reading or writing'}: {error.strerror}")
         return WRONG
     _complain(
         f"stopped by a bug: {type(error).__name__} in {_place(error)}"

@@ -19,8 +19,8 @@ def explain(error: yaml.YAMLError, text: str, report: Report) -> None:
     if not isinstance(error, yaml.MarkedYAMLError):
         report.error(Mark(), f"not YAML: {error}")
         return
-    at = _mark(error.problem_mark or error.context_mark)
-    start = _mark(error.context_mark or error.problem_mark)
+    at = _mark(error.problem_mark or error.context_mark, text)
+    start = _mark(error.context_mark or error.problem_mark, text)
     if _explain_reference(text, start, at, report):
         return
     what = f"{error.context or ''} {error.problem or ''}"
@@ -103,5 +103,11 @@ def _explain_character(text: str, at: Mark, report: Report) -> None:
     report.error(at, f"a text cannot begin with {character}", QUOTES)
 
 
-def _mark(mark: yaml.Mark | None) -> Mark:
-    return Mark(line=mark.line + 1, column=mark.column + 1) if mark else Mark()
+def _mark(mark: yaml.Mark | None, text: str) -> Mark:
+    """Return a place of the parser's; the end of the last line where it means the end of the file."""
+    if mark is None:
+        return Mark()
+    lines = split_lines(text)
+    if mark.line < len(lines):
+        return Mark(line=mark.line + 1, column=mark.column + 1)
+    return Mark(line=len(lines), column=len(lines[-1]) + 1)
