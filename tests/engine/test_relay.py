@@ -181,6 +181,31 @@ def test_what_is_superseded_before_it_started_is_not_sent(lab: Lab) -> None:
     assert [title for _, title in seconds(lab.chat)] == ["combined aaaa"]
 
 
+def test_on_a_slow_channel_a_critical_one_comes_right_after_what_is_on_its_way(lab: Lab) -> None:
+    lab.chat.takes = 5 * SECOND
+    lab.deliver(
+        (SECOND, lambda: lab.add(*(lab.row(name) for name in ("aaaa", "bbbb", "cccc")))),
+        (7 * SECOND, lambda: lab.add(lab.row("dddd", severity=Severity.CRITICAL))),
+        end=MINUTE,
+    )
+    assert seconds(lab.chat) == [
+        (6, "first aaaa"),
+        (11, "first bbbb"),
+        (16, "first dddd"),
+        (21, "first cccc"),
+    ]
+
+
+def test_after_a_pause_that_a_provider_asks_for_the_critical_one_comes_first(lab: Lab) -> None:
+    lab.chat.answers = [DeliveryResult(answer=Answer.RETRY, code="429", retry_after=30 * SECOND)]
+    lab.deliver(
+        (SECOND, lambda: lab.add(lab.row("aaaa"), lab.row("bbbb"))),
+        (10 * SECOND, lambda: lab.add(lab.row("dddd", severity=Severity.CRITICAL))),
+        end=MINUTE,
+    )
+    assert seconds(lab.chat) == [(31, "first dddd"), (31, "first aaaa"), (31, "first bbbb")]
+
+
 def test_a_failed_row_is_tried_again_later_and_later(lab: Lab) -> None:
     lab.chat.answers = [RETRY] * 4
     lab.deliver((SECOND, lambda: lab.add(lab.row("aaaa"))), end=timedelta(hours=1))

@@ -171,13 +171,16 @@ def _cases(state: PlanInput) -> Iterator[_Case]:
         due = channels_of(incident, state.channels)
         for channel in state.channels:
             pair = (incident.id, channel.name)
+            entry, own = state.ledger.get(pair), rows.get(pair, ())
+            if entry is None and not own and channel.name not in due:
+                continue  # nothing was said there, and nothing is to be
             yield _Case(
                 incident=incident,
                 channel=channel.name,
                 due=channel.name in due,
                 changes=frozenset(changes.get(incident.id, ())),
-                entry=state.ledger.get(pair),
-                rows=in_order(tuple(rows.get(pair, ()))),
+                entry=entry,
+                rows=in_order(tuple(own)),
                 given_up=state.given_up.get(pair),
             )
 
@@ -300,7 +303,7 @@ def _with_news(case: _Case, kind: MessageKind) -> Incident:
     told = case.entry.fingerprints if case.entry is not None else ()
     untold = [line for line in incident.news if line.kind not in told]
     if kind is MessageKind.UPDATE:
-        return replace(incident, latest=with_news(incident.latest, untold), news=())
+        return replace(incident, latest=with_news(incident.latest, untold), news=tuple(untold[:1]))
     return replace(incident, first=with_news(incident.first, untold), news=())
 
 

@@ -24,7 +24,10 @@ class Severity(StrEnum):
     @property
     def rank(self) -> int:
         """0 for info, 2 for critical."""
-        return list(Severity).index(self)
+        return _RANKS[self]
+
+
+_RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 class OnNoData(StrEnum):
