@@ -151,15 +151,11 @@ class SeenLines(Mapping[int, Entry]):
         return SeenLines(buckets, size), fresh
 
     def since(self, horizon_ns: int) -> "SeenLines":
-        """Return only the lines at or after a time."""
+        """Return only the lines at or after a time, and those of the same second."""
         edge = horizon_ns >> _BUCKET_BITS
-        if min(self._buckets, default=edge + 1) > edge:
+        if min(self._buckets, default=edge) >= edge:
             return self
-        buckets = {number: bucket for number, bucket in self._buckets.items() if number > edge}
-        kept = {key: entry for key, entry in self._buckets.get(edge, {}).items() if entry[0] >= horizon_ns}
-        if kept:
-            buckets[edge] = kept
-        return SeenLines(buckets)
+        return SeenLines({number: bucket for number, bucket in self._buckets.items() if number >= edge})
 
     def capped(self, limit: int) -> tuple["SeenLines", int]:
         """Return at most about `limit` lines, oldest out, and the first time that is still whole.

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
+from operator import attrgetter
 from typing import TypeVar
 
 import msgspec
@@ -26,6 +27,7 @@ from watchdog.core.series import SeriesPoints
 from watchdog.core.tasks import Task
 from watchdog.errors import SourceError
 from watchdog.ports import MetricAnswer
+from watchdog.sources.alaya_rows import Row, documented_lines, row_lines
 from watchdog.sources.answers import HttpAnswer, failure, failure_of_status, json_text
 
 SUCCESS = 200
@@ -76,12 +78,6 @@ class _SeriesParts(msgspec.Struct, gc=False, rename="camel"):
     metric_data: list[msgspec.Raw] | None = None
 
 
-class _Row(msgspec.Struct, gc=False, rename="camel"):
-    timestamp: object = None
-    log: object = None
-    pod_name: object = None
-
-
 T = TypeVar("T")
 
 _ENVELOPE = msgspec.json.Decoder(Envelope)
@@ -89,8 +85,8 @@ _METRICS = msgspec.json.Decoder(_Metrics | None)
 _ONE_SERIES = msgspec.json.Decoder(_Series)
 _SERIES_PARTS = msgspec.json.Decoder(_SeriesParts)
 _ONE_POINT = msgspec.json.Decoder(_Point)
-_ROWS = msgspec.json.Decoder(list[_Row] | None)
-_ONE_ROW = msgspec.json.Decoder(_Row)
+_ROWS = msgspec.json.Decoder(list[Row] | None)
+_ONE_ROW = msgspec.json.Decoder(Row)
 _PARTS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
@@ -383,18 +379,16 @@ def read_logs(data: msgspec.Raw, query: LogQuery) -> LogPage:
     Rows outside the asked bounds are left out: a server that ignores the bounds would otherwise
     make old lines look new at every poll.
     """
-    rows, lost = _all_rows(data)
-    lines: list[LogLine] = []
-    timeless = outside = 0
-    for row in rows:
-        time_ns = _nanoseconds(row.timestamp)
-        if time_ns is None:
-            timeless += 1
-        elif not query.start_ns <= time_ns <= query.end_ns:
-            outside += 1
-        elif row.log is not None:
-            lines.append(LogLine(time_ns, _text(row.pod_name), _text(row.log)))
-    full = len(rows) + lost >= query.limit
+    lost = timeless = 0
+    found = documented_lines(data)
+    if found is not None:
+        full = len(found) >= query.limit
+    else:
+        rows, lost = _all_rows(data)
+        full = len(rows) + lost >= query.limit
+        found, timeless = row_lines(rows)
+    lines = [line for line in found if query.start_ns <= line.time_ns <= query.end_ns]
+    outside = len(found) - len(lines)
     remarks = [f"{lost} log rows cannot be read; dropped"] if lost else []
     if timeless:
         remarks.append(f"{timeless} log rows have no readable time; dropped")
@@ -402,11 +396,11 @@ def read_logs(data: msgspec.Raw, query: LogQuery) -> LogPage:
         remarks.append(f"{outside} log rows lie outside the time span asked for; left out")
     if full and len(lines) > 1 and lines[0].time_ns > lines[-1].time_ns and _descending(lines):
         remarks.append("the log came newest first although oldest first was asked; lines may be unread")
-    lines.sort(key=_time_of)
+    lines.sort(key=attrgetter("time_ns"))
     return LogPage(lines=tuple(lines), full=full, remarks=tuple(remarks))
 
 
-def _all_rows(data: msgspec.Raw) -> tuple[list[_Row], int]:
+def _all_rows(data: msgspec.Raw) -> tuple[list[Row], int]:
     """Decode the rows of an answer, one by one if some are none; return them, and how many are none."""
     try:
         return decode(_ROWS, data) or [], 0
@@ -421,30 +415,5 @@ def _all_rows(data: msgspec.Raw) -> tuple[list[_Row], int]:
     return rows, lost
 
 
-def _time_of(line: LogLine) -> int:
-    return line.time_ns
-
-
 def _descending(lines: Sequence[LogLine]) -> bool:
     return all(earlier.time_ns >= later.time_ns for earlier, later in pairwise(lines))
-
-
-def _nanoseconds(value: object) -> int | None:
-    """Read epoch nanoseconds, exactly: text of digits or an integer; never through a float."""
-    if isinstance(value, str):
-        text = value.strip()
-        if not (text.isascii() and text.isdigit()) or len(text) > 19:
-            return None
-        value = int(text)
-    if not isinstance(value, int) or isinstance(value, bool):
-        return None
-    return value if 0 < value < 1 << 63 else None
-
-
-def _text(value: object) -> str:
-    """Return a row's text; structured rows become JSON. NUL would end the text for C libraries."""
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        value = json.dumps(value, ensure_ascii=False, default=str)
-    return value.replace("\x00", "\ufffd") if "\x00" in value else value
