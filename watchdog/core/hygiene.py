@@ -78,13 +78,13 @@ class CleanLines(Sequence[CleanLine]):
     rows: of each line, the row it came from. cuts: number of a line → characters nobody looked at.
     """
 
-    __slots__ = ("_whole", "cuts", "rows", "texts")
+    __slots__ = ("_blocks", "cuts", "rows", "texts")
 
     def __init__(self, rows: list[LogLine], texts: list[str], cuts: dict[int, int]) -> None:
         self.rows = rows
         self.texts = texts
         self.cuts = cuts
-        self._whole = ""
+        self._blocks: list[tuple[int, str]] = []  # number of its first line, and the lines, joined
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -103,17 +103,18 @@ class CleanLines(Sequence[CleanLine]):
 
     def holding(self, word: str) -> list[int]:
         """Return the numbers of the lines that hold a word; no line breaks in it."""
-        if not self._whole:
-            self._whole = "\n".join(self.texts)
-        whole = self._whole
+        if not self._blocks:
+            for first in range(0, len(self), _BLOCK):
+                self._blocks.append((first, "\n".join(self.texts[first : first + _BLOCK])))
         numbers: list[int] = []
-        number = counted = 0
-        place = whole.find(word)
-        while place >= 0:
-            number += whole.count("\n", counted, place)
-            numbers.append(number)
-            counted = whole.find("\n", place)
-            place = whole.find(word, counted) if counted >= 0 else -1
+        for first, block in self._blocks:
+            number, counted = first, 0
+            place = block.find(word)
+            while place >= 0:
+                number += block.count("\n", counted, place)
+                numbers.append(number)
+                counted = block.find("\n", place)
+                place = block.find(word, counted) if counted >= 0 else -1
         return numbers
 
     def without(self, numbers: Iterable[int]) -> "CleanLines":

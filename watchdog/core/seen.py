@@ -43,8 +43,9 @@ def line_hashes(lines: Sequence[LogLine]) -> list[int]:
     times, pods, texts = zip(*lines, strict=True)
     numbers = {pod: number for number, pod in enumerate(dict.fromkeys(pods))}
     of_pod = _polynomials(tuple(numbers)) * np.uint64(_BASE)
-    found = np.array(times, np.int64).view(np.uint64) * np.uint64(_TIME)
-    found += _polynomials(texts) + of_pod[[numbers[pod] for pod in pods]]
+    found = np.fromiter(times, np.int64, len(times)).view(np.uint64) * np.uint64(_TIME)
+    found += _polynomials(texts)
+    found += of_pod[np.fromiter(map(numbers.__getitem__, pods), np.intp, len(pods))]
     for shift, factor in _SHUFFLES:
         found = (found ^ (found >> np.uint64(shift))) * np.uint64(factor)
     hashes: list[int] = (found >> np.uint64(1)).tolist()  # fits a signed 64-bit column
@@ -142,11 +143,14 @@ class SeenLines(Mapping[int, Entry]):
             number = times[first] >> _BUCKET_BITS
             last = bisect_left(times, (number + 1) << _BUCKET_BITS, first)
             before = buckets.get(number, {})
-            beyond = _beyond(before, keys[first:last])
-            if beyond:
-                buckets[number] = _raised(before, keys[first:last], times[first:last])
-                size += len(buckets[number]) - len(before)
-                fresh += range(first, last) if len(beyond) == last - first else [first + n for n in beyond]
+            shown = dict(zip(keys[first:last], zip(times[first:last], repeat(1)), strict=True))
+            if len(shown) == last - first and before.keys().isdisjoint(shown):  # as nearly always
+                buckets[number] = before | shown
+                fresh += range(first, last)
+            elif beyond := _beyond(before, keys[first:last]):
+                buckets[number] = _raised(before, shown, keys[first:last])
+                fresh += [first + n for n in beyond]
+            size += len(buckets.get(number, ())) - len(before)
             first = last
         return SeenLines(buckets, size), fresh
 
@@ -175,8 +179,6 @@ class SeenLines(Mapping[int, Entry]):
 
 def _beyond(before: Mapping[int, Entry], keys: Sequence[int]) -> Sequence[int]:
     """Return the positions of the rows that are more than `before` has of their kind."""
-    if len(set(keys)) == len(keys):
-        return [n for n, key in enumerate(keys) if key not in before] if before else range(len(keys))
     shown: Counter[int] = Counter()
     found = []
     for n, key in enumerate(keys):
@@ -186,15 +188,10 @@ def _beyond(before: Mapping[int, Entry], keys: Sequence[int]) -> Sequence[int]:
     return found
 
 
-def _raised(before: Mapping[int, Entry], keys: Sequence[int], times: Sequence[int]) -> dict[int, Entry]:
+def _raised(before: Mapping[int, Entry], shown: Mapping[int, Entry], keys: Sequence[int]) -> dict[int, Entry]:
     """Return a bucket in which each row counts at least as often as the page shows it."""
-    after = dict(zip(keys, zip(times, repeat(1)), strict=True))
-    if len(after) < len(keys):
-        after = {key: (after[key][0], count) for key, count in Counter(keys).items()}
-    for key in after.keys() & before.keys():
-        after[key] = max(after[key], before[key], key=_count)
-    return {**before, **after}
-
-
-def _count(entry: Entry) -> int:
-    return entry[1]
+    after = dict(before)
+    for key, count in Counter(keys).items():
+        if key not in before or count > before[key][1]:
+            after[key] = (shown[key][0], count)
+    return after
