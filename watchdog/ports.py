@@ -63,7 +63,7 @@ class MetricAnswer:
     some pods could not be asked): then nothing is judged by it.
     """
 
-    series: tuple[SeriesPoints, ...]
+    series: Sequence[SeriesPoints]
     remarks: tuple[str, ...] = ()
     complete: bool = True
 

@@ -20,16 +20,19 @@ class Labels(Mapping[str, str]):
     """An immutable, hashable, ordered mapping of label names to values.
 
     A label with an empty value is the same as a missing label and is dropped (as in Prometheus).
+    code: 64 bits that equal labels share in this process, and different ones practically never do (it is
+    made by the interpreter's keyed hash).
     """
 
-    __slots__ = ("_hash", "pairs")
+    __slots__ = ("code", "pairs")
 
     pairs: tuple[tuple[str, str], ...]
+    code: int
 
     def __init__(self, values: Mapping[str, str] | Iterable[tuple[str, str]] = ()) -> None:
         items = values.items() if isinstance(values, Mapping) else values
         self.pairs = tuple(sorted((name, value) for name, value in items if value))
-        self._hash = hash(self.pairs)
+        self.code = hash(self.pairs)
 
     @classmethod
     def of(cls, **values: str) -> Self:
@@ -49,7 +52,7 @@ class Labels(Mapping[str, str]):
         return len(self.pairs)
 
     def __hash__(self) -> int:
-        return self._hash
+        return self.code
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Labels) and self.pairs == other.pairs
@@ -70,12 +73,40 @@ class Labels(Mapping[str, str]):
     def _sorted(cls, pairs: tuple[tuple[str, str], ...]) -> "Labels":
         """Build labels from pairs that are in order and have no empty value."""
         made = cls.__new__(cls)
-        made.pairs, made._hash = pairs, hash(pairs)
+        made.pairs, made.code = pairs, hash(pairs)
         return made
 
     def plus(self, other: Mapping[str, str]) -> "Labels":
         """Return these labels with `other` laid over them."""
         return Labels({**dict(self.pairs), **other})
+
+
+class Interned:
+    """Equal labels as one object, and equal pairs of name and value as one.
+
+    A hundred thousand GPUs have a hundred thousand labelsets, but only some thousand pairs.
+    """
+
+    def __init__(self) -> None:
+        self._labels: dict[int, Labels] = {}
+        self._pairs: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def of(self, labels: Labels) -> Labels:
+        """Return the object that stands for these labels."""
+        known = self._labels.get(labels.code)
+        if known is None:
+            shared = self._pairs.setdefault
+            known = self._labels[labels.code] = Labels._sorted(
+                tuple([shared(one, one) for one in labels.pairs])
+            )
+        return known
+
+    def keep(self, labels: Iterable[Labels]) -> None:
+        """Forget all others."""
+        self._labels, self._pairs = {}, {}
+        for one in labels:
+            self._labels[one.code] = one
+            self._pairs.update((pair, pair) for pair in one.pairs)
 
 
 def within_task(labels: Labels) -> Labels:
