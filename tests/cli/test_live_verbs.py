@@ -440,7 +440,7 @@ def test_reading_verbs_show_what_is_stored_marked_as_such_with_code_3(watchdog: 
         ran = watchdog(*arguments)
         assert ran.code == 3, ran
         first = ran.out.splitlines()[0]
-        assert first == "the daemon is not running; this is what it stored at 02:40 UTC"
+        assert first == "the daemon is not running; this is what it stored at 10:40 Asia/Shanghai"
         assert "idle" in ran.out
         assert json.loads(watchdog(*arguments, "--json").out)["live"] is False
     assert "attempt 1: ok" in watchdog("why", incident).out

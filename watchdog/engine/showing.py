@@ -40,6 +40,9 @@ from watchdog.engine.views import (
 )
 from watchdog.ports import AttemptRecord
 
+ZONE_FACT = "zone"
+"""Under this name the state remembers the zone of the rules' times, for when no daemon runs."""
+
 _OF_TASK = frozenset({SOURCE, TASK, TASK_NAME})
 
 

@@ -19,6 +19,7 @@ from watchdog.engine.records import (
     why,
 )
 from watchdog.engine.showing import (
+    ZONE_FACT,
     alert_view,
     beyond_task,
     incident_view,
@@ -40,11 +41,11 @@ from watchdog.engine.views_asked import ExplainTaskView, ExplainView, LabelsetVi
 from watchdog.ports import StateReader, Stored
 
 
-def stored_context(stored: Stored, timezone: str = "UTC") -> Context:
-    """Return the context of a daemon that is not running."""
+def stored_context(stored: Stored) -> Context:
+    """Return the context of a daemon that is not running. Times are in the zone that its rules had last."""
     return Context(
         at=None if stored.moment is None else stored.moment.at,
-        timezone=timezone,
+        timezone=stored.memory.get(ZONE_FACT, "UTC"),
         tasks={state.task.key: state for state in stored.tasks},
         alerts=stored.alerts,
     )
@@ -65,10 +66,10 @@ def stored_why(reader: StateReader, beginning: str) -> WhyView:
     return why(reader, stored_context(reader.load()), beginning)
 
 
-def stored_status(reader: StateReader, timezone: str = "UTC") -> StatusView:
+def stored_status(reader: StateReader) -> StatusView:
     """Return how everything stood when the daemon last stored it."""
     stored = reader.load()
-    context = stored_context(stored, timezone)
+    context = stored_context(stored)
     incidents = [incident for incident in stored.incidents if incident.open]
     alerts = worst_first(stored.alerts)
     by_task: dict[str, list[Alert]] = {}
@@ -80,7 +81,7 @@ def stored_status(reader: StateReader, timezone: str = "UTC") -> StatusView:
     return StatusView(
         live=False,
         at=context.at,
-        timezone=timezone,
+        timezone=context.timezone,
         daemon=None,
         tasks=tuple(tasks[:MAX_ROWS]),
         rules=(),

@@ -38,6 +38,7 @@ from watchdog.core.view import HOLD_SHOWN
 from watchdog.engine.collector import MetricWish, Wishes
 from watchdog.engine.inbox import Inbox
 from watchdog.engine.log_reader import Literals, LogReader
+from watchdog.engine.showing import ZONE_FACT
 from watchdog.ports import LogSample, Source, Stored
 
 LATE_POINTS = timedelta(minutes=5)  # how far back each poll looks for points that came late
@@ -106,6 +107,8 @@ class World:
         for task in resolve(self.ruleset.watch, self.listings, self.states):
             if task.key not in self.states:
                 self.states[task.key] = TaskState(task=task, watched_since=at)
+        if self.memory.get(ZONE_FACT) != self.ruleset.timezone:
+            self.remember(ZONE_FACT, self.ruleset.timezone)
         self.tasks_changed()
 
     def adopt(self, ruleset: Ruleset, sources: Mapping[str, Source], at: datetime) -> None:
