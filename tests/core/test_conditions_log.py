@@ -89,7 +89,7 @@ def test_like_lines_with_other_numbers_are_shown_in_part_and_counted_in_full() -
 
     matched = [line for line in one.evidence.lines if line.matched]
     assert one.count == 50
-    assert [line.text for line in matched] == [f"ERROR loss nan at step {n}" for n in range(4)]
+    assert [line.text for line in matched] == [f"ERROR loss nan at step {n}" for n in (0, 1, 2, 49)]
     assert one.evidence.more_lines == 46
 
 

@@ -119,10 +119,31 @@ def test_values_are_said_with_sensible_digits(
     assert english.value(value, unit) == text
 
 
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (6480381477.0, "Bytes/s", "6.5 GB/s"),
+        (999.0, "bytes", "999 B"),
+        (1_500.0, "B", "1.5 kB"),
+        (0.0, "Bytes/s", "0 B/s"),
+        (-2e12, "B", "-2 TB"),
+        (4e22, "B", "40000000 PB"),
+        (float("inf"), "B/s", "∞ B/s"),
+        (3.0, "count", "3"),
+        (91.5, "°C", "91.5 °C"),
+    ],
+)
+def test_bytes_are_said_in_a_multiple_and_counts_without_a_unit(
+    english: Voice, value: float, unit: str, text: str
+) -> None:
+    assert english.value(value, unit) == text
+
+
 def test_a_value_never_looks_like_the_limit_it_passed(english: Voice) -> None:
     assert english.value(0.0998, "ratio", beside=0.1) == "9.98 %"
     assert english.value(0.1000001, "ratio", beside=0.1) == "10.00001 %"
     assert english.value(0.1, "ratio", beside=0.1) == "10 %"
+    assert english.value(9.999e9, "Bytes/s", beside=1e10) == "9.999 GB/s"
 
 
 def test_durations_are_said_in_two_units(english: Voice, chinese: Voice) -> None:

@@ -96,12 +96,25 @@ def _live(rule: Rule, seen: list[Row], start: int) -> tuple[Life, int]:
 
 
 def _true_for(span: Sequence[Row], *, pending: bool) -> timedelta:
-    """Head start of the first slot, and the watched time of all later ones that count."""
+    """Head start of the first slot, and the watched time of all later ones that count.
+
+    What was waited for may have come between two slots that are TRUE: then it began anew.
+    """
     counted = (Outcome.TRUE, Outcome.NODATA) if pending else (Outcome.TRUE,)
+    span = span[_anew(span) :] if pending else span
     first = span[0][1]
     return min(first.age, first.run) + sum(
         (past.elapsed for _, past, outcome in span[1:] if outcome in counted), ZERO
     )
+
+
+def _anew(span: Sequence[Row]) -> int:
+    """The last slot that is TRUE from a later moment on than the ones before it."""
+    start, since = 0, span[0][1].at - span[0][1].age
+    for number, (_, past, outcome) in enumerate(span):
+        if outcome is Outcome.TRUE and past.age and past.at - past.age > since:
+            start, since = number, past.at - past.age
+    return start
 
 
 def _dies_pending(rule: Rule, span: Sequence[Row]) -> bool:

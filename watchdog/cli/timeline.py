@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 WRONG, FINE, LOGGED = "✗", "=", "!"
 NEAR = 2  # rows that are as expected and are shown, before and after one that is not
+UNSEEN = "\u200b"  # keeps chat rooms from taking a text for a mention; no person sees it
 HEAD = ("LINE", "EXPECTED", "SENT")
 
 
@@ -118,5 +119,6 @@ def show_messages(played: "Played", output: Output) -> None:
             continue
         head = f"{offset_text(part.at)} {part.channel} {part.kind}: "
         output.line(safe(head) + output.styled(safe(part.title), Style.BOLD))
-        output.line("\n".join(f"  {safe(line)}" for line in part.body.splitlines()))
+        for line in part.body.replace(UNSEEN, "").splitlines():
+            output.line(f"  {safe(line)}".rstrip())
         output.line()

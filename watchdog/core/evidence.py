@@ -106,38 +106,38 @@ def of_occurrences(occurrences: Sequence[Occurrence], earlier: EvidenceLine | No
     more = max(0, sum(one.count for one in ordered) - shown)
     front = [line for line in lines if line.matched]
     if earlier is not None and (not front or earlier.time_ns < front[0].time_ns):
-        lines = [earlier, *(line for line in lines if not _same(line, earlier))]
+        lines = [earlier, *(line for line in lines if _key(line) != _key(earlier))]
     return replace(merged, lines=tuple(lines[:LINES_SHOWN]), more_lines=more)
 
 
 def _chosen(ordered: Sequence[Occurrence]) -> list[EvidenceLine]:
-    """Pick whole blocks of lines until there are enough, and put them in order of time."""
+    """Pick lines until there are enough, and put them in order of time.
+
+    First the cause with all that surrounds it, then what matched, one kind after another; then the rest.
+    """
     times: dict[str, int] = {}
     ranked: list[tuple[int, int, Occurrence]] = []
     for position, one in enumerate(ordered):
         times[one.fingerprint] = times.get(one.fingerprint, -1) + 1
         ranked.append((times[one.fingerprint], position, one))
-    blocks: list[tuple[int, tuple[EvidenceLine, ...]]] = []
-    room = LINES_SHOWN
-    for _, position, one in sorted(ranked, key=lambda row: row[:2]):
-        if room > 0:
-            block = one.evidence.lines[:room]
-            room -= len(block)
-            blocks.append((position, block))
+    ranked.sort(key=lambda row: row[:2])
+    blocks = [one.evidence.lines for _, _, one in ranked]
+    reasons = [line for block in blocks[1:] for line in block if line.matched]
+    wanted = (*blocks[0], *reasons, *(line for block in blocks[1:] for line in block))
+    room = set(list(dict.fromkeys(map(_key, wanted)))[:LINES_SHOWN])
     chosen: dict[tuple[int, str, str], EvidenceLine] = {}
-    for _, block in sorted(blocks, key=lambda row: row[0]):
-        for line in block:
-            key = (line.time_ns, line.pod, line.text)
-            known = chosen.get(key)
-            if known is None or (line.matched and not known.matched):
-                chosen[key] = line
+    for one in ordered:
+        for line in one.evidence.lines:
+            known = chosen.get(_key(line))
+            if _key(line) in room and (known is None or (line.matched and not known.matched)):
+                chosen[_key(line)] = line
     return list(chosen.values())
+
+
+def _key(line: EvidenceLine) -> tuple[int, str, str]:
+    return line.time_ns, line.pod, line.text
 
 
 def _happened_ns(one: Occurrence) -> int:
     front = lead(one.evidence)
     return to_ns(one.at) if front is None else front.time_ns
-
-
-def _same(one: EvidenceLine, other: EvidenceLine) -> bool:
-    return (one.time_ns, one.pod, one.text) == (other.time_ns, other.pod, other.text)

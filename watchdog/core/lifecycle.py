@@ -28,6 +28,7 @@ PENDING_MISSING_INTERVALS = 2
 PENDING_BLOCKED = timedelta(hours=1)  # watched
 FIRING_MISSING = timedelta(minutes=30)  # watched
 MOST_ALERTS = 10_000  # labelsets of one rule that are followed at once
+_SAME_NS = 1_000_000  # moments are stored in microseconds
 UNSEEN_INTERVALS = 5  # how soon after a start the first verdict speaks of the time before it
 
 _BLOCKED = frozenset({Outcome.THIN, Outcome.ERROR})
@@ -252,7 +253,7 @@ def _pending(slot: _Slot, alert: Alert, sight: _Sight) -> Alert | None:
     edited = alert.rule_identity != slot.identity
     elapsed = slot.tick.elapsed
     if sight.outcome is Outcome.TRUE:
-        if edited:
+        if edited or _interrupted(alert, sight):
             return _born(slot, alert.labels, sight)
         none = timedelta()
         alert = replace(
@@ -276,6 +277,11 @@ def _pending(slot: _Slot, alert: Alert, sight: _Sight) -> Alert | None:
             return None
         return replace(alert, held=alert.held + elapsed, missing_for=missing, verdict=Outcome.NODATA)
     return None
+
+
+def _interrupted(alert: Alert, sight: _Sight) -> bool:
+    """Whether what it waits for came since, between two slots that both found it TRUE."""
+    return sight.since_ns > to_ns(alert.since) + _SAME_NS
 
 
 def _missing(alert: Alert, elapsed: timedelta) -> timedelta:

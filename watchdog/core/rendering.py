@@ -155,7 +155,7 @@ def _blocks(
     parts.append(Block(lines=tuple(head[vital:]), rank=_RANK_FACTS))
     if notification.kind is not MessageKind.CLOSED:
         parts.append(members_block(incident, evidence, voice))
-        parts.append(log_block(evidence, voice))
+        parts.append(log_block(incident, evidence, voice))
     parts.append(_spark_block(_drawn(notification, evidence), voice))
     if not ending:
         parts.append(_texts_block(notification, evidence, voice, compile_template))
@@ -196,7 +196,7 @@ def _evidence(notification: Notification) -> Evidence:
 def _head(notification: Notification, evidence: Evidence, voice: Voice) -> list[str]:
     """Say what is so: the verdict, how many, since when."""
     incident, words = notification.incident, voice.words
-    line = leading_line(evidence, voice) if incident.event and not steps(evidence) else ""
+    line = _leading(notification, evidence, voice) if incident.event and not steps(evidence) else ""
     over = notification.kind is MessageKind.REMINDER and passed(evidence)  # it is held a little longer
     measured = "" if line and evidence.value is None else verdict(evidence, voice, over=over)
     lines = [text for text in (line, measured, voice.param(evidence.detail)) if text]
@@ -210,6 +210,14 @@ def _head(notification: Notification, evidence: Evidence, voice: Voice) -> list[
         within, well = voice.duration(WITHIN), voice.duration(STAYS_WELL)
         lines.append(voice.words.flapping.format(count=incident.returns, within=within, well=well))
     return [_text(text) for text in lines]
+
+
+def _leading(notification: Notification, evidence: Evidence, voice: Voice) -> str:
+    """Say the line that a message is about: the first one, or of an update the first that is new."""
+    news = notification.incident.news
+    if notification.kind is MessageKind.UPDATE and news:
+        return leading_line(Evidence(lines=news[:1]), voice)
+    return leading_line(evidence, voice)
 
 
 def _event_facts(incident: Incident, evidence: Evidence, voice: Voice) -> list[str]:

@@ -133,7 +133,7 @@ ACTS: tuple[tuple[float, str], ...] = (
     (RELIEF, "VRAM is back to normal"),
     (SLOW, "one pod becomes slow"),
     (FAST, "and fast again; its host memory has been growing for a while"),
-    (PAUSED, "the cloud pauses the second run: the account is overdrawn"),
+    (PAUSED, "the cloud stops the second run: the account is overdrawn"),
     (END, "the first run has succeeded"),
 )
 

@@ -110,17 +110,19 @@ def _lines(
 ) -> tuple[tuple[EvidenceLine, ...], int]:
     """Show the first finding with its context; later ones of the same text fold into its lead.
 
-    Of those with another text (another number in it) a few are shown, the rest is counted.
+    Of those with another text (another number in it) a few and the last are shown, the rest is counted.
     """
     first = kind[0]
     numbers = hits.shown_numbers(first, condition.before, condition.after)
-    context = {number: hits.page.evidence(number) for number in numbers}
+    own = {number for finding in kind for number in finding.leads}
+    told = {number for finding in hits.findings for number in finding.leads} - own  # by their own kind
+    context = {number: hits.page.evidence(number) for number in numbers if number not in told}
     leads: dict[str, list[int]] = {}
     for number in (number for finding in kind for number in finding.leads):
         leads.setdefault(_text(hits, number), []).append(number)
     shown = {}
     for position, same in enumerate(leads.values()):
-        if position <= EXAMPLES or same[0] in first.leads:
+        if position < EXAMPLES or position == len(leads) - 1 or same[0] in first.leads:
             shown[same[0]] = hits.page.evidence(same[0], matched=True, repeated=len(same))
     folded = {number for same in leads.values() for number in same} - shown.keys()
     lines = {number: line for number, line in context.items() if number not in folded} | shown

@@ -127,6 +127,7 @@ ENGLISH = Wording(
     spark="{spark}  min {low}, last {last}, max {high}, over {span}",
     log_head="Log:",
     events_head="One by one:",
+    events_shown="(shown {shown} of {total} {noun})",
     log_shown="(shown {shown} of {total} matching {noun})",
     repeated="×{count}",
     in_pods="in {count} pods",

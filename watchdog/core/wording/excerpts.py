@@ -64,7 +64,11 @@ def _members(incident: Incident, evidence: Evidence) -> list[Member]:
 
 def _value(value: float | None, evidence: Evidence, voice: Voice) -> str:
     """Say a member's own value; of a member that gives no data there is none worth saying."""
-    return "" if value is None or waits(evidence) else voice.value(value, evidence.unit)
+    return (
+        ""
+        if value is None or waits(evidence)
+        else voice.value(value, evidence.unit, beside=evidence.threshold)
+    )
 
 
 def _name(labels: Labels) -> str:
@@ -98,8 +102,11 @@ def _by_pod(members: Sequence[Member], evidence: Evidence, voice: Voice) -> list
     return lines
 
 
-def log_block(evidence: Evidence, voice: Voice) -> Block | None:
-    """Return the log lines in order of time; like lines are folded, matching ones marked."""
+def log_block(incident: Incident, evidence: Evidence, voice: Voice) -> Block | None:
+    """Return the log lines in order of time; like lines are folded, matching ones marked.
+
+    What is not shown is counted over the incident's whole life, as its other numbers are.
+    """
     lines = evidence.lines
     if steps(evidence):  # a status or a counter: no log lines, but what happened one by one
         lines = tuple(replace(line, text=verdict(_only(line, evidence), voice)) for line in lines)
@@ -107,13 +114,15 @@ def log_block(evidence: Evidence, voice: Voice) -> Block | None:
     if not folded or (len(folded) == 1 and not evidence.more_lines and folded[0][0].repeated == 1):
         return None
     total = sum(line.repeated for line in evidence.lines if line.matched) + max(0, evidence.more_lines)
+    total = max(total, incident.count) if incident.event else total
     words = voice.words
+    noun, template = ("event", words.events_shown) if steps(evidence) else ("line", words.log_shown)
 
     def remark(shown: Sequence[int]) -> str:
         told = sum(folded[index][0].repeated for index in shown if folded[index][0].matched)
         if told >= total:
             return ""
-        return words.log_shown.format(shown=told, total=total, noun=words.nouns["line"].of(total))
+        return template.format(shown=told, total=total, noun=words.nouns[noun].of(total))
 
     return Block(
         lines=tuple(_said(line, pods, voice) for line, pods in folded),

@@ -134,6 +134,7 @@ class Wording:
     log_head: str
     events_head: str
     log_shown: str
+    events_shown: str
     repeated: str
     in_pods: str
     template_failed: str

@@ -12,6 +12,9 @@ from watchdog.core.durations import from_ns, parse_duration
 from watchdog.core.wording.shape import Wording
 
 RATIO = "ratio"
+_BYTES = {"Bytes": "B", "bytes": "B", "B": "B", "Bytes/s": "B/s", "bytes/s": "B/s", "B/s": "B/s"}
+_MULTIPLES = ("", "k", "M", "G", "T", "P")
+_UNSAID = frozenset({"count", "1"})  # of what is counted, the metric's name says enough
 _MOST_DIGITS = 6
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 _MOST_PARTS = 2
@@ -32,17 +35,28 @@ class Voice:
         return str(self.zone)
 
     def value(self, value: float | None, unit: str, *, beside: float | None = None) -> str:
-        """Say a value in its unit; a ratio as percent.
+        """Say a value in its unit: a ratio as percent, bytes in a multiple that is read at a glance.
 
         beside: a number it is compared with: enough digits are used to tell the two apart.
         """
         if value is None:
             return self.words.no_value
+        if unit in _BYTES:
+            return self._bytes(value, _BYTES[unit], beside)
         scale = 100.0 if unit == RATIO else 1.0
         number = _apart(value * scale, None if beside is None else beside * scale)
         if unit == RATIO:
             return self.words.percent.format(number=number)
-        return self.words.quantity.format(number=number, unit=unit) if unit else number
+        said = "" if unit in _UNSAID else unit
+        return self.words.quantity.format(number=number, unit=said) if said else number
+
+    def _bytes(self, value: float, unit: str, beside: float | None) -> str:
+        """Say a number of bytes in the multiple that a person reads: `6.5 GB/s`."""
+        size = abs(value) if math.isfinite(value) else 0.0
+        power = min(int(math.log10(size) // 3), len(_MULTIPLES) - 1) if size >= 1 else 0
+        scale = 1000.0**power
+        number = _apart(value / scale, None if beside is None else beside / scale)
+        return self.words.quantity.format(number=number, unit=_MULTIPLES[power] + unit)
 
     def duration(self, duration: timedelta) -> str:
         """Say a duration in its two largest units: `1 h 12 min`."""

@@ -171,6 +171,7 @@ CHINESE = Wording(
     spark="{spark}  最低 {low}，最新 {last}，最高 {high}（{span}）",
     log_head="日志：",
     events_head="逐条：",
+    events_shown="（{total} {noun}中显示 {shown} 次）",
     log_shown="（匹配的 {total} {noun}中显示 {shown} 行）",
     repeated="×{count}",
     in_pods="来自 {count} 个 Pod",
