@@ -167,12 +167,16 @@ class PlanCommit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptCommit:
-    """T3: one attempt's end: the row as it now stands, and the ledger if it was told."""
+    """T3: one attempt's end: the row as it now stands, and the ledger if it was told.
+
+    memory: facts, as in T1: what the next slot owes to say of it, until that slot's T1 drops them.
+    """
 
     delivery: Delivery
     result: DeliveryResult
     at: Moment
     ledger: LedgerEntry | None = None
+    memory: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -163,6 +163,17 @@ PROBE = ProbeState(
 )  # fmt: skip
 
 
+def test_what_an_attempt_leaves_to_be_said_is_stored_with_it_until_a_slot_drops_it(state: State) -> None:
+    store = state.open()
+    (row,) = store.commit_plan(PlanCommit(mark=0, deliveries=(delivery(),)))
+    store.commit_attempt(replace(told(row), memory={"owed": "a notice", "other": "fact"}))
+    assert state.open().load().memory == {"owed": "a notice", "other": "fact"}
+
+    state.open().commit_slot(slot(dropped_memory=("owed",)))
+
+    assert state.open().load().memory == {"other": "fact"}
+
+
 def test_a_new_state_is_empty(state: State) -> None:
     stored = state.open().load()
 

@@ -245,6 +245,19 @@ async def test_the_newest_attempt_of_a_row_is_the_one_stored_and_a_ledger_is_nev
     assert [entry.incident for entry in stored.ledger] == ["aaaa"]
 
 
+async def test_what_was_said_while_nothing_could_be_stored_is_not_owed_afterwards(
+    journal: Journal, disk: Disk, state: MemoryState
+) -> None:
+    (delivery,) = await decided(journal, 1, "aaaa")
+    disk.full = True
+    await journal.attempt(replace(told(delivery, 2), memory={"owed 1": "a", "owed 2": "b"}))
+    await journal.attempt(replace(told(delivery, 2), memory={"owed 3": "c"}))
+    await journal.slot(replace(slot(journal, 3), dropped_memory=("owed 1",)))
+    disk.full = False
+    await journal.catch_up()
+    assert state.open().load().memory == {"owed 2": "b", "owed 3": "c"}
+
+
 def test_a_slot_that_comes_while_the_backlog_is_being_stored_is_stored_by_itself(
     bench: Bench, disk: Disk, state: MemoryState
 ) -> None:

@@ -23,7 +23,7 @@ from watchdog.core.notifications import (
 from watchdog.core.rules import Severity
 from watchdog.engine.journal import Journal
 from watchdog.engine.relay import Relay
-from watchdog.ports import Notifier, PlanCommit
+from watchdog.ports import Notifier, PlanCommit, SlotCommit
 from watchdog.replay.virtual import VirtualWorld
 from watchdog.store.memory import MemoryState
 
@@ -286,12 +286,52 @@ def test_a_message_that_is_refused_twice_is_given_up_and_reported_elsewhere(lab:
     lab.chat.answers = [REFUSED, REFUSED]
     lab.deliver((SECOND, lambda: lab.add(lab.row("aaaa"))), end=timedelta(minutes=20))
     assert lab.relay.rows == {}
-    (notice,) = lab.relay.take_notices()
+    (notice,) = lab.relay.owed.take()
     assert (notice.kind, notice.exclude) == (NoticeKind.UNDELIVERED, ("chat",))
     assert ("aaaa", "chat") in lab.relay.given_up
-    assert lab.relay.take_notices() == ()
+    assert lab.relay.owed.take() == ()
     lab.relay.forget(frozenset({"aaaa"}))
     assert lab.relay.given_up == {}
+
+
+def test_what_is_owed_to_be_said_outlives_the_process_until_a_slot_has_said_it(lab: Lab) -> None:
+    lab.chat.answers = [REFUSED, REFUSED]
+    lab.deliver((SECOND, lambda: lab.add(lab.row("aaaa"))), end=timedelta(minutes=20))
+    (notice,) = lab.relay.owed.take()
+
+    after = Lab(lab.bench)
+    after.relay.recall([], lab.bench.state.reader().load().memory)
+    assert after.relay.owed.take() == (notice,)
+    commit = SlotCommit(moment=after.moment(), dropped_memory=after.relay.owed.said())
+    lab.bench.run(lambda: after.journal.slot(commit))
+
+    assert lab.bench.state.reader().load().memory == {}
+    assert after.relay.owed.said() == ()
+
+
+def test_a_channel_found_broken_just_before_the_end_has_to_prove_itself_to_the_next_life(lab: Lab) -> None:
+    lab.chat.answers = [RETRY] * 5
+    lab.deliver((SECOND, lambda: lab.add(lab.row("aaaa"))), end=timedelta(seconds=40))
+
+    after = Lab(lab.bench)
+    after.relay.recall([], lab.bench.state.reader().load().memory)
+    assert after.relay.health["chat"].broken
+    assert after.relay.health["chat"].failures == 5
+    after.deliver((MINUTE, lambda: after.add(after.row("bbbb"))), end=timedelta(minutes=2))
+
+    assert [(notice.kind, notice.active) for notice in after.relay.owed.take()] == [
+        (NoticeKind.CHANNEL_BROKEN, True),
+        (NoticeKind.CHANNEL_BROKEN, False),
+    ]
+
+
+def test_what_another_version_owed_and_nobody_can_read_is_dropped(lab: Lab) -> None:
+    lab.relay.recall(
+        [], {"owed // 2026 x": "[]", "owed // 2027 y": '{"kind": "news"}', "daily note": "2026-11-30"}
+    )
+
+    assert lab.relay.owed.take() == ()
+    assert lab.relay.owed.said() == ("owed // 2026 x", "owed // 2027 y")
 
 
 def test_a_notifier_that_raises_is_an_unknown_outcome_and_stops_nobody(lab: Lab) -> None:
@@ -313,15 +353,15 @@ def test_a_notifier_that_raises_is_an_unknown_outcome_and_stops_nobody(lab: Lab)
 def test_a_broken_channel_is_said_once_and_after_a_restart_its_recovery_too(lab: Lab) -> None:
     lab.chat.answers = [RETRY] * 6
     lab.deliver((SECOND, lambda: lab.add(lab.row("aaaa"))), end=timedelta(minutes=10))
-    kinds = [(notice.kind, notice.active) for notice in lab.relay.take_notices()]
+    kinds = [(notice.kind, notice.active) for notice in lab.relay.owed.take()]
     assert kinds == [(NoticeKind.CHANNEL_BROKEN, True), (NoticeKind.CHANNEL_BROKEN, False)]
     opened = replace(
         lab.row("cccc").notification.incident, notice=NoticeKind.CHANNEL_BROKEN, params={"subject": "chat"}
     )
     after = Lab(lab.bench)
-    after.relay.recall([opened])
+    after.relay.recall([opened], {})
     after.deliver((timedelta(minutes=11), lambda: after.add(after.row("dddd"))), end=timedelta(minutes=12))
-    assert [(notice.kind, notice.active) for notice in after.relay.take_notices()] == [
+    assert [(notice.kind, notice.active) for notice in after.relay.owed.take()] == [
         (NoticeKind.CHANNEL_BROKEN, False)
     ]
 

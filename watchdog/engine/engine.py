@@ -149,7 +149,7 @@ class Engine:
             stored = await self.journal.load()
             self.world.restore(stored)
             self.relay.resume(stored.outbox, stored.ledger)
-            self.relay.recall(stored.incidents)
+            self.relay.recall(stored.incidents, stored.memory)
             await self.relay.give_up_removed()
             if stored.moment is not None:
                 self.schedule = Schedule(
@@ -215,7 +215,8 @@ class Engine:
         commit = self.runner.run(self.world.inbox.drain(), tick, notices)
         numbered = self.journal.numbered(commit.transitions)
         self.world.transitions += numbered
-        stored = await self.journal.slot(replace(commit, transitions=numbered))
+        dropped = (*commit.dropped_memory, *self.relay.owed.said())
+        stored = await self.journal.slot(replace(commit, transitions=numbered, dropped_memory=dropped))
         await self._plan(tick, stored=stored)
         await self._prune(tick)
         self.pulse.beat(began, clock.monotonic())
@@ -250,7 +251,7 @@ class Engine:
 
     def _take_notices(self) -> list[Notice]:
         taken, self._notices = self._notices, []
-        return [*taken, *self.relay.take_notices()]
+        return [*taken, *self.relay.owed.take()]
 
     def notify(self, notice: Notice) -> None:
         """Let the next slot say something."""

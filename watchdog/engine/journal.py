@@ -110,6 +110,9 @@ class Journal:
         """T1. Returns whether it is stored."""
         async with self._turn:
             self._slot = commit if self._slot is None else merge(self._slot, commit)
+            for key, attempt in self._attempts.items():  # they are stored after it
+                kept = {n: fact for n, fact in attempt.memory.items() if n not in commit.dropped_memory}
+                self._attempts[key] = replace(attempt, memory=kept)
             return await self._flush()
 
     async def plan(self, commit: PlanCommit) -> bool:
@@ -129,7 +132,8 @@ class Journal:
         async with self._turn:
             before = self._attempts.get(commit.delivery.id)
             ledger = commit.ledger or (before.ledger if before else None)
-            self._attempts[commit.delivery.id] = replace(commit, ledger=ledger)
+            memory = {**before.memory, **commit.memory} if before else commit.memory
+            self._attempts[commit.delivery.id] = replace(commit, ledger=ledger, memory=memory)
             return await self._flush()
 
     async def prune(self, now: datetime) -> None:

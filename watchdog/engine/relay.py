@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from watchdog.core.alerts import Incident, Notice, NoticeKind
+from watchdog.core.alerts import Incident, NoticeKind
 from watchdog.core.backoff import (
     REMOVED,
     AttemptDecision,
@@ -37,6 +37,7 @@ from watchdog.core.notifications import (
 )
 from watchdog.core.planning import Pair
 from watchdog.engine.journal import Journal
+from watchdog.engine.owed import Owed
 from watchdog.ports import AttemptCommit, Clock, Notifier
 
 log = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ class Relay:
     ledger: dict[Pair, LedgerEntry] = field(default_factory=dict)
     given_up: dict[Pair, timedelta] = field(default_factory=dict)
     health: dict[str, ChannelHealth] = field(default_factory=dict)
-    notices: list[Notice] = field(default_factory=list)  # taken by the next slot
+    owed: Owed = field(default_factory=Owed)  # what the next slot is to say of channels
     sent: int = 0
     answers: Counter[tuple[str, Answer]] = field(default_factory=Counter)  # (channel, answer) of each attempt
     newest: dict[str, tuple[Moment, DeliveryResult]] = field(default_factory=dict)  # by channel
@@ -85,24 +86,27 @@ class Relay:
         self.ledger = {pair: entry for pair, entry in self.ledger.items() if pair[0] not in incidents}
         self.given_up = {pair: at for pair, at in self.given_up.items() if pair[0] not in incidents}
 
-    def take_notices(self) -> tuple[Notice, ...]:
-        """Hand over what is to be said about channels."""
-        taken, self.notices = tuple(self.notices), []
-        return taken
-
     def resume(self, outbox: Iterable[Delivery], ledger: Iterable[LedgerEntry]) -> None:
         """Take up what the store holds."""
         self.rows = {row.id: row for row in outbox}
         self.ledger = {(entry.incident, entry.channel): entry for entry in ledger}
 
-    def recall(self, incidents: Iterable[Incident]) -> None:
-        """After a start: a channel of which it was said that it takes no messages has to prove otherwise."""
+    def recall(self, incidents: Iterable[Incident], memory: Mapping[str, str]) -> None:
+        """After a start: a channel of which it was said that it takes no messages has to prove otherwise.
+
+        The same goes for what the earlier process had found out, and did not come to say.
+        """
         for incident in incidents:
             if incident.notice is NoticeKind.CHANNEL_BROKEN and incident.open:
-                channel = incident.params.get(SUBJECT, "")
-                said = incident.params
-                failures, lost = int(said.get("failures", 0)), int(said.get("lost", 0))
-                self.health[channel] = ChannelHealth(failures=failures, broken=True, lost=lost)
+                self._believe(incident.params.get(SUBJECT, ""), incident.params, broken=True)
+        for notice in self.owed.resume(memory):
+            if notice.kind is NoticeKind.CHANNEL_BROKEN:
+                self._believe(notice.subject, notice.params, broken=notice.active)
+
+    def _believe(self, channel: str, said: Mapping[str, str], *, broken: bool) -> None:
+        failures, lost = int(said.get("failures", 0)), int(said.get("lost", 0))
+        health = ChannelHealth(failures=failures, broken=True, lost=lost)
+        self.health[channel] = health if broken else ChannelHealth()
 
     def adopt(self, notifiers: Mapping[str, Notifier], render: Render) -> tuple[str, ...]:
         """Go on with other channels. Returns the names of those whose notifier is new.
@@ -135,18 +139,19 @@ class Relay:
         untold: dict[str, list[Delivery]] = {}
         for row in list(self.rows.values()):
             channel = row.notification.channel
-            if channel in self.notifiers or row.state is not DeliveryState.PENDING:
-                continue
-            untold.setdefault(channel, []).append(row)
-            decision = channel_removed(row)
-            self._remember(decision)
-            await self.journal.attempt(
-                AttemptCommit(delivery=decision.delivery, result=REMOVED, at=self.moment())
-            )
+            if channel not in self.notifiers and row.state is DeliveryState.PENDING:
+                untold.setdefault(channel, []).append(row)
         for channel, rows in untold.items():
-            notice = channel_removed_notice(channel, rows)
-            self.notices.extend([notice] if notice is not None else [])
+            moment, notice = self.moment(), channel_removed_notice(channel, rows)
+            facts = self.owed.add([notice] if notice is not None else [], moment)
+            decisions = [channel_removed(row) for row in rows]
+            for decision in decisions:
+                self._remember(decision)
             log.warning("messages given up channel=%s reason=removed count=%d", channel, len(rows))
+            for decision in decisions:
+                await self.journal.attempt(
+                    AttemptCommit(delivery=decision.delivery, result=REMOVED, at=moment, memory=facts)
+                )
 
     async def run(self, channel: str, notifier: Notifier) -> None:
         """Deliver to one channel, until it is cancelled or the channel has another notifier."""
@@ -230,10 +235,12 @@ class Relay:
             notice = None  # it left while this was in flight
         alone = decision.gave_up and not self.health[channel].broken
         notices = [notice, undelivered_notice(decision.delivery) if alone else None]
-        self.notices.extend(found for found in notices if found is not None)
+        facts = self.owed.add([found for found in notices if found is not None], moment)
         _log(decision, result)
         await self.journal.attempt(
-            AttemptCommit(delivery=decision.delivery, result=result, at=moment, ledger=decision.ledger)
+            AttemptCommit(
+                delivery=decision.delivery, result=result, at=moment, ledger=decision.ledger, memory=facts
+            )
         )
         if channel not in self.notifiers:
             self.health.pop(channel, None)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from watchdog.core.moments import Moment
 from watchdog.core.notifications import Answer, Delivery, DeliveryResult, DeliveryState, LedgerEntry
 from watchdog.ports import AttemptCommit, PlanCommit
-from watchdog.store import codec, queries
+from watchdog.store import codec, queries, slots
 
 INTERRUPTED = DeliveryResult(
     answer=Answer.UNKNOWN, detail="the watchdog stopped before the answer came: it may have arrived"
@@ -74,11 +74,12 @@ def write_start(connection: sqlite3.Connection, delivery: Delivery) -> None:
 
 
 def write_attempt(connection: sqlite3.Connection, commit: AttemptCommit) -> None:
-    """Write one attempt's end, and the ledger if the channel was told."""
+    """Write one attempt's end, the ledger if the channel was told, and what is owed to be said of it."""
     row = _put(connection, commit.delivery)
     _append_attempt(connection, row, commit.delivery.attempts, commit.at, commit.result)
     if commit.ledger is not None:
         _put_ledger(connection, commit.ledger)
+    slots.put_memory(connection, commit.memory)
 
 
 def interrupted(delivery: Delivery) -> Delivery:

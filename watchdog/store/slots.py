@@ -59,7 +59,7 @@ def write_slot(connection: sqlite3.Connection, commit: SlotCommit) -> tuple[Tran
     if commit.forget_samples_before_ns:
         connection.execute("DELETE FROM samples WHERE time_ns < ?", (commit.forget_samples_before_ns,))
     _drop_memory(connection, commit.dropped_memory)
-    _put_memory(connection, commit.memory)
+    put_memory(connection, commit.memory)
     _put_moment(connection, commit.moment)
     return stored
 
@@ -192,7 +192,8 @@ def _drop_memory(connection: sqlite3.Connection, names: Iterable[str]) -> None:
     connection.executemany("DELETE FROM memory WHERE name = ?", ((codec.clean(name),) for name in names))
 
 
-def _put_memory(connection: sqlite3.Connection, memory: Mapping[str, str]) -> None:
+def put_memory(connection: sqlite3.Connection, memory: Mapping[str, str]) -> None:
+    """Write small facts by their names."""
     rows = ((codec.clean(name), codec.clean(value)) for name, value in memory.items())
     connection.executemany("INSERT OR REPLACE INTO memory (name, value) VALUES (?, ?)", rows)
 
