@@ -6,7 +6,7 @@ Implementations live in `sources`, `notifiers`, `store` and `clock`; the engine 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from watchdog.core.alerts import Alert, Incident, Transition
 from watchdog.core.conditions.kinds import Capability
@@ -108,6 +108,15 @@ class Source(Protocol):
 
     async def close(self) -> None:
         """Give back connections."""
+        ...
+
+
+@runtime_checkable
+class Exposing(Protocol):
+    """A source whose tasks expose metrics of their own, beside those that it knows."""
+
+    async def exposed(self, task: Task) -> tuple[str, ...]:
+        """Ask which metrics a task exposes itself, by name."""
         ...
 
 

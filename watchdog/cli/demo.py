@@ -10,6 +10,7 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from importlib import resources
@@ -118,12 +119,16 @@ class _Demo:
         from watchdog.app import build_engine
         from watchdog.building import build_outside
         from watchdog.demo.story import ACTS, END
+        from watchdog.errors import SourceError
         from watchdog.store.sqlite import SqliteStore
         from watchdog.threads import StoreThread
 
         ruleset = self._of_cloud(cloud)
         store = SqliteStore.open(self.folder / "state.db", started=clock.now())
         outside = build_outside(ruleset, clock)
+        for source in outside.sources.values():  # an SDK's process starts at real speed: not the demo's time
+            with suppress(SourceError):
+                await source.list_tasks()
         heard = {name: _Heard(notifier, self.told) for name, notifier in outside.notifiers.items()}
         thread = StoreThread()
         engine = build_engine(ruleset, replace(outside, notifiers=heard), store, clock, thread)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from watchdog.cli.client import AsJson, Daemon, NotRunningError, StateOption
-from watchdog.cli.output import standard_output
+from watchdog.cli.output import Style, standard_output
 from watchdog.cli.telling import DASH, Teller, print_json
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ def metrics(
     as_json: AsJson = False,
     state: StateOption = None,
 ) -> int:
-    """List every metric a task offers: its unit, how many series, the newest value, and which rules read it.
+    """List every metric a task offers: its unit, by what its series differ and how many there are, the newest
+    value, which rules read it, and what the source remarks.
 
     The running daemon is asked; without one, the source itself, as the rule file says.
 
@@ -56,8 +57,7 @@ async def _ask(source: str, task: str, rules: Path | None, settings: "LoadedSett
     from watchdog.cli.loading import read_rules
     from watchdog.clock import SystemClock
     from watchdog.core.resolving import resolve
-    from watchdog.engine.answers import any_task
-    from watchdog.engine.offers import offered
+    from watchdog.engine.offers import any_task, offered
 
     ruleset = read_rules(rules or settings.settings.rules_path, settings.names).ruleset
     specs = tuple(spec for spec in ruleset.sources if spec.name == source)
@@ -67,12 +67,11 @@ async def _ask(source: str, task: str, rules: Path | None, settings: "LoadedSett
     clock = SystemClock()
     only = type(ruleset)(sources=specs, watch=ruleset.watch, channels=(), rules=ruleset.rules)
     adapter = build_outside(only, clock).sources[source]
-    found = any_task(source, task)
-    for watched in resolve(ruleset.watch, {}, {}):
-        if watched.source == source and task in (watched.key, watched.id, watched.name):
-            found = watched
-    readers = [rule for rule in ruleset.rules if rule.applies(found)]
+    watched = [one for one in resolve(ruleset.watch, {}, {}) if one.source == source]
+    named = [one for one in watched if task in (one.key, one.id, one.name)]
     try:
+        found = named[-1] if named else await any_task(adapter, task)
+        readers = [rule for rule in ruleset.rules if rule.applies(found)]
         return await offered(adapter, found, readers, clock, ruleset.timezone)
     finally:
         await adapter.close()
@@ -80,10 +79,15 @@ async def _ask(source: str, task: str, rules: Path | None, settings: "LoadedSett
 
 def _show(view: "MetricsView", teller: Teller) -> None:
     teller.line(f"{view.source}, task {view.task}, asked at {teller.time(view.at)} {teller.voice.zone_name}")
+    errors = {one.error for one in view.metrics}
+    if len(view.metrics) > 1 and len(errors) == 1 and "" not in errors:
+        teller.line(f"none of {len(view.metrics)} metrics could be had: {errors.pop()}")
+        return
     rows = [
         (
             one.metric,
             one.unit or DASH,
+            " ".join(one.per) or DASH,
             str(one.series or DASH),
             teller.time(one.newest),
             _value(one, teller),
@@ -92,9 +96,11 @@ def _show(view: "MetricsView", teller: Teller) -> None:
         )
         for one in view.metrics
     ]
-    teller.output.table(("METRIC", "UNIT", "SERIES", "NEWEST", "VALUE", "RULES", ""), rows)
+    teller.output.table(("METRIC", "UNIT", "PER", "SERIES", "NEWEST", "VALUE", "RULES", ""), rows)
     if not rows:
         teller.line("the source names no metric")
+    if view.not_offered:
+        teller.line(f"not offered here: {', '.join(view.not_offered)}", Style.DIM)
 
 
 def _value(one: "OfferView", teller: Teller) -> str:

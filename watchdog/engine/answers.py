@@ -13,12 +13,12 @@ from functools import partial
 from typing import TypeVar
 
 from watchdog.core.labels import POD
-from watchdog.core.tasks import Task, TaskState
+from watchdog.core.tasks import TaskState
 from watchdog.engine import records
 from watchdog.engine.engine import Engine
 from watchdog.engine.explaining import explain, named
 from watchdog.engine.live import Process, context_of, near, status_of
-from watchdog.engine.offers import offered
+from watchdog.engine.offers import any_task, offered
 from watchdog.engine.protocol import (
     AnyRequest,
     ErrorCode,
@@ -121,7 +121,7 @@ class Answers:
             known = near(request.source, world.sources) or f": there are {', '.join(world.sources) or 'none'}"
             raise Refusal(ErrorCode.NOT_FOUND, f"there is no source {request.source!r}{known}")
         states = [one for one in named(world.states.values(), request.task) if one.task.source == source.name]
-        task = states[0].task if states else any_task(source.name, request.task)
+        task = states[0].task if states else await any_task(source, request.task)
         rules = [rule for rule in world.ruleset.rules if rule.applies(task)]
         return await offered(source, task, rules, self.engine.parts.clock, world.ruleset.timezone)
 
@@ -175,11 +175,6 @@ class Answers:
             channels=tuple(spec.name for spec in world.ruleset.channels)[:NAMES],
             incidents=tuple(one.id for one in opened)[:NAMES],
         )
-
-
-def any_task(source: str, wanted: str) -> Task:
-    """Return a task that is not watched, by its id."""
-    return Task(key=f"{source}/{wanted}", source=source, id=wanted, name=wanted)
 
 
 def _reloaded(done: Reloaded, reloader: Reloader) -> ReloadView:

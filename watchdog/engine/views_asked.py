@@ -75,10 +75,14 @@ class ExplainView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferView:
-    """One metric of a task. low, high, mean: of the newest value of each series; error: why there is none."""
+    """One metric of a task. low, high, mean: of the newest value of each series; error: why there is none.
+
+    per: the labels by which its series differ.
+    """
 
     metric: str
     unit: str
+    per: tuple[str, ...]
     series: int
     newest: datetime | None
     low: float | None
@@ -91,13 +95,14 @@ class OfferView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsView:
-    """What a task offers."""
+    """What a task offers. not_offered: documented metrics that this source has not got, and no rule reads."""
 
     source: str
     task: str
     at: datetime
     timezone: str
     metrics: tuple[OfferView, ...]
+    not_offered: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

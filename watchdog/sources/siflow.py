@@ -80,6 +80,13 @@ class SiflowSource:
         """Return points newer than `since`; what is asked about a task at once shares its calls."""
         return await self._gatherer.ask(self._subject(task), metric, since, now)
 
+    async def exposed(self, task: Task) -> tuple[str, ...]:
+        """Return the names of the metrics that a task exposes itself; none if the SDK tells none."""
+        if METHOD_OF[Dimension.CUSTOM] not in (await self._api.link.ready()).features:
+            return ()
+        entries = await self._api.custom(await self._name(task))
+        return tuple(sorted({entry.metric for entry in entries if entry.metric}))
+
     async def history(self, task: Task, metric: str, start: datetime, end: datetime) -> MetricAnswer:
         """Return every point from `start` to `end`, at the step that the server chooses."""
         return await self._gatherer.between(self._subject(task), metric, start, end)
