@@ -290,13 +290,12 @@ class Engine:
     def _interrupted(self, interruption: Interruption | None) -> list[Notice]:
         if interruption is None:
             return []
-        if interruption.kind is Break.JUMP:
-            return [_jumped(interruption)]
-        gap = interruption.end - interruption.begin
-        if gap <= NOT_WATCHING_INTERVALS * self.schedule.interval:
-            return []
+        notices = [_jumped(interruption)] if abs(interruption.shift) > JUMP_TOLERANCE else []
+        gap = interruption.end - interruption.begin - interruption.shift  # whatever the wall clock did in it
+        if interruption.kind is Break.JUMP or gap <= NOT_WATCHING_INTERVALS * self.schedule.interval:
+            return notices
         reason = "it was not running" if interruption.kind is Break.START else "it was stopped or starved"
-        return [_not_watching(interruption.begin, interruption.end, reason)]
+        return [*notices, _not_watching(interruption.end - gap, interruption.end, reason)]
 
 
 def _required(matches: Sequence[LogMatch]) -> Literals:
