@@ -128,3 +128,11 @@ def test_a_byte_order_mark_is_no_problem_and_shifts_no_column() -> None:
     assert isinstance(node, MapNode)
     assert not problems
     assert node.entries[0].value.mark == Mark(1, 4)
+
+
+def test_a_value_that_is_missing_at_the_end_stands_within_the_file() -> None:
+    node, problems = tree("a: 1\n? b")
+
+    assert isinstance(node, MapNode)
+    assert not problems
+    assert node.entries[1].value.mark == Mark(2, 4)

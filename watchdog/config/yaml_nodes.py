@@ -75,7 +75,7 @@ def parse(content: str | bytes, report: Report) -> Node | None:
     text = _decode(content, report)
     if text is None:
         return None
-    builder = _Builder(report)
+    builder = _Builder(report, _mark_at(text, len(text)))
     try:
         for event in yaml.parse(text, Loader=_LOADER):
             if not builder.take(event):
@@ -144,8 +144,9 @@ class _Open:
 class _Builder:
     """Puts parser events together to nodes, counting as it goes."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, end: Mark) -> None:
         self.root: Node | None = None
+        self._end = end
         self._report = report
         self._open: list[_Open] = []
         self._anchors: dict[str, tuple[Node, int]] = {}
@@ -155,6 +156,7 @@ class _Builder:
         """Take one event; False when the file is beyond repair (the reason is reported)."""
         start = event.start_mark
         mark = Mark(line=start.line + 1, column=start.column + 1) if start else Mark()
+        mark = min(mark, self._end)  # a value that is missing at the end stands behind it for the parser
         if isinstance(event, yaml.NodeEvent):
             return self._tag_is_known(event, mark) and self._node(event, mark)
         if isinstance(event, yaml.CollectionEndEvent):
