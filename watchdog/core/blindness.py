@@ -36,9 +36,9 @@ def observe_all(health: Health, probes: Iterable[Probe]) -> Health:
     at: datetime | None = None
     newly: dict[ProbeKey, None] = {}
     for probe in probes:
-        before = states.get(probe.key, ProbeState(key=probe.key))
-        states[probe.key] = after_probe(before, probe)
-        if states[probe.key].blind and not before.blind:
+        before = states.get(probe.key) or ProbeState(key=probe.key)
+        after = states[probe.key] = after_probe(before, probe)
+        if after.blind and not before.blind:
             newly[probe.key] = None
         at = probe.at if at is None else max(at, probe.at)
     if at is None:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from watchdog.core.alerts import Alert, Change, CloseReason, Incident, IncidentMember, NoticeKind
 from watchdog.core.incidents import SUBJECT, Book, Step, closed, closed_alike, transition, with_members
-from watchdog.core.labels import SOURCE, TASK, Labels
+from watchdog.core.labels import GPU, POD, SOURCE, TASK, Labels
 from watchdog.core.rules import Rule
 
 
@@ -122,8 +122,9 @@ def forget(
     """End the alerts of a task about members (`{pod}` or `{pod, gpu}`) that are expected no more."""
     dropped: list[Alert] = []
     leaving: dict[str, list[Alert]] = {}
+    gone = frozenset(members)
     for alert in book.all_alerts():
-        if alert.labels.get(TASK) == task and any(_covers(member, alert.labels) for member in members):
+        if alert.labels.get(TASK) == task and _covered(alert.labels, gone):
             dropped.append(alert)
             leaving.setdefault(alert.rule, []).append(alert)
     incidents: list[Incident] = []
@@ -151,8 +152,10 @@ def _without(incident: Incident, left: Mapping[Labels, IncidentMember], at: date
     return incident if incident.active else closed_alike(incident, at)
 
 
-def _covers(member: Labels, labels: Labels) -> bool:
-    return bool(member) and all(labels.get(name) == value for name, value in member.pairs)
+def _covered(labels: Labels, members: Collection[Labels]) -> bool:
+    """Whether a labelset is one of these members, or a part of one."""
+    parts = (labels.only(names) for names in ((POD,), (POD, GPU), (GPU,)))
+    return any(part in members for part in parts if part)
 
 
 def renew(book: Book, rules: Iterable[Rule]) -> Step:

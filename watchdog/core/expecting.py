@@ -95,11 +95,19 @@ def retired_reason(before: TaskState, gone: Collection[Labels]) -> CloseReason:
     if before.status.ended:
         return CloseReason.TASK_ENDED
     members = [member for member in before.expected if member.labels in gone]
-    started = before.attempt_started
-    earlier = started is not None and all(member.last < started for member in members)
-    if not earlier and all(member.missing >= TAKEOVER for member in members):
+    if not may_return(before, gone) and all(member.missing >= TAKEOVER for member in members):
         return CloseReason.FORGOTTEN
     return CloseReason.REPLACED
+
+
+def may_return(before: TaskState, gone: Collection[Labels]) -> bool:
+    """Whether these members went because another attempt began: it may have the same pods again.
+
+    before: the state given to `retire`.
+    """
+    started = before.attempt_started
+    members = (member for member in before.expected if member.labels in gone)
+    return started is not None and all(member.last < started for member in members)
 
 
 def retired_notice(before: TaskState, gone: Collection[Labels]) -> Notice:
@@ -159,16 +167,22 @@ def _takeovers(state: TaskState, present: Collection[Labels]) -> tuple[set[str],
     free = sorted(here - spent, key=lambda pod: (first[pod], pod))
     gone = sorted(last.keys() - here, key=lambda pod: (last[pod], pod))
     heirs: dict[str, str] = {}
+    by_role: dict[str, dict[str, None]] = {}
+    for pod in free:
+        by_role.setdefault(_role(pod), {})[pod] = None
+    everybody = dict.fromkeys(free)
     for same_role in (True, False):
         for old in [pod for pod in gone if pod not in heirs]:
-            fits = (pod for pod in free if last[old] < first[pod] <= last[old] + TAKEOVER)
-            heir = next((pod for pod in fits if not same_role or _same_role(old, pod)), None)
+            own = by_role.get(_role(old), {}) if same_role and _role(old) else {}
+            fits = own if same_role else everybody
+            heir = next((pod for pod in fits if last[old] < first[pod] <= last[old] + TAKEOVER), None)
             if heir is not None:
-                free.remove(heir)
+                del everybody[heir]
+                by_role[_role(heir)].pop(heir)
                 heirs[old] = heir
     return set(heirs), set(heirs.values())
 
 
-def _same_role(old: str, new: str) -> bool:
-    roles = [match[1] if (match := _ROLE.search(pod)) else "" for pod in (old, new)]
-    return roles[0] == roles[1] != ""
+def _role(pod: str) -> str:
+    match = _ROLE.search(pod)
+    return match[1] if match else ""

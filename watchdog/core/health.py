@@ -94,16 +94,21 @@ class Health:
     """All probe states."""
 
     states: Mapping[ProbeKey, ProbeState] = field(default_factory=dict)
-    _items: dict[ProbeKey, list[ProbeState]] = field(
+    _items: dict[tuple[str, Capability, str], dict[str, ProbeState]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
+    def items(self, key: ProbeKey, task: str) -> Mapping[str, ProbeState]:
+        """Return the states of all questions of a key's capability of one task, by item."""
+        if not self._items:
+            for known, state in self.states.items():
+                whole = (known.source, known.capability, known.task)
+                self._items.setdefault(whole, {})[known.item] = state
+        return self._items.get((key.source, key.capability, task), {})
+
     def of(self, whole: ProbeKey) -> Sequence[ProbeState]:
         """Return the states of all questions of one capability of one task (a key without item)."""
-        if not self._items:
-            for key, state in self.states.items():
-                self._items.setdefault(key.whole, []).append(state)
-        return self._items.get(whole, ())
+        return tuple(self.items(whole, whole.task).values())
 
 
 BLIND_AFTER = 3  # failures in a row
@@ -154,22 +159,26 @@ def standing(health: Health, key: ProbeKey) -> Standing:
     part of the question without one. A key without an item means all of them, as far as they have
     ever been answered: a metric that this cloud does not serve hides nothing of the others.
     """
-    asked = [*_own(health, key)]
+    asked = _own(health, key)
     if key.task:
-        asked += health.of(ProbeKey(source=key.source, capability=key.capability))
-    if not asked or any(state.failures for state in asked):
-        return Standing.FAILING
-    if any(state.blind for state in asked):
-        return Standing.SETTLING
-    return Standing.GOOD
+        asked = (*asked, *health.items(key, "").values())
+    found = Standing.GOOD if asked else Standing.FAILING
+    for state in asked:
+        if state.failures:
+            return Standing.FAILING
+        if state.blind:
+            found = Standing.SETTLING
+    return found
 
 
-def _own(health: Health, key: ProbeKey) -> Iterable[ProbeState]:
-    known = health.states.get(key) or health.states.get(key.whole)
+def _own(health: Health, key: ProbeKey) -> tuple[ProbeState, ...]:
+    items = health.items(key, key.task)
+    known = items.get(key.item) or items.get("")
     if known is not None:
         return (known,)
-    items = () if key.item else health.of(key)
-    return [state for state in items if state.last_good is not None] or items
+    if key.item:
+        return ()
+    return tuple(state for state in items.values() if state.last_good is not None) or tuple(items.values())
 
 
 def resumed(states: Iterable[ProbeState]) -> Health:

@@ -93,13 +93,18 @@ def apply(book: Book, step: Step) -> Book:
     if not step.incidents:
         return Book(alerts=kept, open=book.open)
     incidents = dict(book.open)
-    for incident in step.incidents:
+    take_in(incidents, step.incidents)
+    return Book(alerts=kept, open=incidents)
+
+
+def take_in(known: dict[IncidentKey, Incident], changed: Iterable[Incident]) -> None:
+    """Put changed incidents among the open ones; those that are closed now leave."""
+    for incident in changed:
         key = key_of(incident)
         if incident.open:
-            incidents[key] = incident
-        elif key in incidents and incidents[key].id == incident.id:
-            del incidents[key]
-    return Book(alerts=kept, open=incidents)
+            known[key] = incident
+        elif key in known and known[key].id == incident.id:
+            del known[key]
 
 
 def join(steps: Iterable[Step]) -> Step:

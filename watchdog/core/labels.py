@@ -5,7 +5,9 @@ Owns ordering, hashing, matching and fingerprints. Knows nothing of where labels
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Self
+from typing import Self, TypeVar, overload
+
+T = TypeVar("T")
 
 SOURCE = "source"
 TASK = "task"
@@ -44,6 +46,23 @@ class Labels(Mapping[str, str]):
             if key == name:
                 return value
         raise KeyError(name)
+
+    # The mixin's `get` and `in` go through `__getitem__` and its KeyError; these are on every slot's way.
+    @overload
+    def get(self, name: str, /) -> str | None: ...
+    @overload
+    def get(self, name: str, default: str, /) -> str: ...
+    @overload
+    def get(self, name: str, default: str | T, /) -> str | T: ...
+    def get(self, name: str, default: object = None, /) -> object:
+        """Return a label's value, or the default."""
+        for key, value in self.pairs:
+            if key == name:
+                return value
+        return default
+
+    def __contains__(self, name: object) -> bool:
+        return any(key == name for key, _ in self.pairs)
 
     def __iter__(self) -> Iterator[str]:
         return (name for name, _ in self.pairs)

@@ -167,10 +167,14 @@ def _sights(
     true = codes == Outcome.TRUE
     if rule.on_no_data is OnNoData.FIRE:
         true = true | (codes == Outcome.NODATA)
-    rows = {evaluation.labels[g]: int(g) for g in np.flatnonzero(true)}
-    if any(labels not in rows for labels in known):
-        everywhere = dict(zip(evaluation.labels, range(len(evaluation.labels)), strict=True))
-        rows.update((labels, everywhere.get(labels, -1)) for labels in known if labels not in rows)
+    rows = {evaluation.labels[g]: g for g in np.flatnonzero(true).tolist()}
+    others = [labels for labels in known if labels not in rows]
+    if others:
+        wanted = {labels.code: labels for labels in others}
+        rows.update((labels, -1) for labels in others)
+        rows.update(
+            (wanted[labels.code], g) for g, labels in enumerate(evaluation.labels) if labels.code in wanted
+        )
     return {labels: _sight(rule, evaluation, column, g) for labels, g in rows.items()}
 
 

@@ -74,7 +74,7 @@ class Verdicts:
         if all(member.labels == incident.labels for member in incident.active):
             return evidence
         task = incident.labels.get(TASK, "")
-        mine = [g for g, labels in enumerate(self.evaluation.labels) if labels.get(TASK) == task]
+        mine = self.evaluation.of_task(task)
         codes = self.evaluation.outcome[:, self.column]
         covered = sum(Outcome(int(codes[g])) not in _NOT_COVERED for g in mine)
         found = of_members(evidence, incident.active, expected=len(mine), covered=covered)
@@ -115,7 +115,8 @@ def as_of_now(verdicts: Verdicts, incident: Incident, known: Mapping[Labels, Ale
     values = {alert.labels: alert.value for alert in alerts}
     members = tuple(replace(one, value=values.get(one.labels, one.value)) for one in incident.members)
     incident = replace(incident, members=members)
-    place = {labels: g for g, labels in enumerate(verdicts.evaluation.labels)}
+    own = verdicts.evaluation.of_task(incident.labels.get(TASK, ""))
+    place = {verdicts.evaluation.labels[g]: g for g in own}
     judged = [alert for alert in alerts if alert.judged == verdicts.at and alert.labels in place]
     evidence = verdicts.explain(incident, [(place[alert.labels], alert.value) for alert in judged])
     return replace(incident, latest=_as_last_judged(incident, alerts) if evidence is None else evidence)

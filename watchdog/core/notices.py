@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from watchdog.core.alerts import Change, CloseReason, Incident, Notice, NoticeKind, Transition, incident_id
 from watchdog.core.events import NOTICE_QUIET
-from watchdog.core.incidents import SUBJECT, Book, Step, apply, closed, join, transition
+from watchdog.core.incidents import SUBJECT, Book, Step, closed, join, take_in, transition
 from watchdog.core.moments import Tick
 
 
@@ -22,9 +22,11 @@ def notice_rule(kind: NoticeKind) -> str:
 def advance_notices(notices: Iterable[Notice], book: Book, tick: Tick) -> Step:
     """Decide what this slot's notices change. What nobody mentions stays as it is."""
     steps: list[Step] = []
+    opened = dict(book.open)
+    now = Book(alerts=book.alerts, open=opened)  # our own copy, which each notice changes
     for notice in notices:
-        step = _advance(notice, book, tick)
-        book = apply(book, step)
+        step = _advance(notice, now, tick)
+        take_in(opened, step.incidents)
         steps.append(step)
     return join(steps)
 

@@ -1,14 +1,14 @@
 """What a condition says: outcomes in columns, occurrences, and the evidence for both."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
-from watchdog.core.labels import Labels
+from watchdog.core.labels import TASK, Labels
 
 
 class Outcome(IntEnum):
@@ -86,6 +86,14 @@ class Evaluation:
     value: NDArray[np.float64]
     since_ns: NDArray[np.int64]
     explain: Callable[[int, int], Evidence]
+    _of_task: dict[str, list[int]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def of_task(self, task: str) -> Sequence[int]:
+        """Return the rows of a task, by its key."""
+        if not self._of_task:
+            for g, labels in enumerate(self.labels):
+                self._of_task.setdefault(labels.get(TASK, ""), []).append(g)
+        return self._of_task.get(task, ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,22 +25,31 @@ def resolve(
     states: what is known so far, by task key.
     """
     tasks: dict[str, Task] = {}
+    listed = {
+        source: {seen.task.id: seen.task for seen in reversed(rows)} for source, rows in listing.items()
+    }
     for entry in watch:
         if entry.id:
-            tasks.setdefault(entry.key, _by_id(entry, listing.get(entry.source, ()), states))
+            tasks.setdefault(entry.key, _by_id(entry, listed.get(entry.source, {}), states))
     by_id = {(task.source, task.id) for task in tasks.values()}
+    named: Named = {}
+    for state in states.values():
+        named.setdefault((state.task.source, state.task.name), []).append(state)
     for entry in watch:
         if not entry.id:
-            for task in _by_name(entry, listing.get(entry.source, ()), states):
+            for task in _by_name(entry, listing.get(entry.source, ()), named):
                 if (task.source, task.id) not in by_id:
                     tasks.setdefault(task.key, task)
     return tuple(tasks.values())
 
 
-def _by_id(entry: WatchEntry, listed: Sequence[TaskObservation], states: Mapping[str, TaskState]) -> Task:
+Named = dict[tuple[str, str], list[TaskState]]  # what is known, by (source, name)
+
+
+def _by_id(entry: WatchEntry, listed: Mapping[str, Task], states: Mapping[str, TaskState]) -> Task:
     # The name is part of alert ids: once chosen, it stays, even if a list later knows a better one.
     known = states.get(entry.key)
-    found = next((seen.task for seen in listed if seen.task.id == entry.id), None)
+    found = listed.get(entry.id)
     name = entry.name or (known.task.name if known else found.name if found else "") or entry.id
     return Task(
         key=entry.key,
@@ -52,20 +61,18 @@ def _by_id(entry: WatchEntry, listed: Sequence[TaskObservation], states: Mapping
     )
 
 
-def _by_name(
-    entry: WatchEntry, listed: Sequence[TaskObservation], states: Mapping[str, TaskState]
-) -> Iterator[Task]:
-    names: dict[str, list[TaskObservation]] = {}
-    for state in states.values():
-        if _is_of(entry, state):
-            names.setdefault(state.task.name, [])
+def _by_name(entry: WatchEntry, listed: Sequence[TaskObservation], named: Named) -> Iterator[Task]:
+    names: dict[str, list[TaskObservation]] = {
+        name: [] for (_, name), states in named.items() if any(_is_of(entry, state) for state in states)
+    }
     for seen in listed:
         if fnmatchcase(seen.task.name, entry.name):
             names.setdefault(seen.task.name, []).append(seen)
     for name, found in names.items():
-        for key, id_ in _keys(entry.source, name, found, states).items():
+        known_as = {state.task.key: state for state in named.get((entry.source, name), ())}
+        for key, id_ in _keys(entry.source, name, found, known_as).items():
             namespace = next((seen.task.namespace for seen in found if seen.task.id == id_), "")
-            known = states.get(key)
+            known = known_as.get(key)
             yield Task(
                 key=key,
                 source=entry.source,
@@ -98,15 +105,12 @@ def _own_key(task: Task) -> str:
 def _keys(
     source: str, name: str, found: Sequence[TaskObservation], states: Mapping[str, TaskState]
 ) -> dict[str, str]:
-    """Return cloud ids by key for all tasks of one name: the known ones, and those alive."""
+    """Return cloud ids by key for all tasks of one name: the known ones, and those alive.
+
+    states: those of this source and name, by key.
+    """
     plain = f"{source}/{name}"
-    keys = {
-        key: state.task.id
-        for key, state in states.items()
-        if state.task.source == source
-        and state.task.name == name
-        and key in (plain, f"{plain}/{state.task.id}")
-    }
+    keys = {key: state.task.id for key, state in states.items() if key in (plain, f"{plain}/{state.task.id}")}
     taken = set(keys.values())
     alive = {seen.task.id for seen in found if not seen.status.ended}
     new = sorted(alive - taken)

@@ -29,6 +29,8 @@ def observe_task(
     """
     if state is None:
         state = TaskState(task=observation.task, watched_since=at)
+    if _says_the_same(state, observation, listed=listed):
+        return state, ()
     first = state.status_since is None
     after = _attempt(state, observation, at, first=first)
     changed = first or observation.status is not state.status
@@ -49,6 +51,23 @@ def observe_task(
         misses=0 if listed else state.misses,
     )
     return after, () if first or not changed else (_change(state, after, at),)
+
+
+def _says_the_same(state: TaskState, seen: TaskObservation, *, listed: bool) -> bool:
+    """Whether an answer changes nothing of what is known, as most do."""
+    return (
+        state.status_since is not None
+        and state.watched_since is not None
+        and seen.status is state.status
+        and seen.status_text == state.status_text
+        and seen.reason in ("", state.reason)
+        and seen.started in (None, state.attempt_started)
+        and seen.restarts in (None, state.restarts)
+        and seen.task.id in ("", state.task.id)
+        and (seen.task.namespace == "" or state.task.namespace != "")
+        and seen.nodes.items() <= state.nodes.items()
+        and (not listed or state.misses == 0)
+    )
 
 
 def _change(before: TaskState, after: TaskState, at: datetime) -> StatusChange:

@@ -3,7 +3,7 @@
 Owns which tasks a rule judges right now, and whether the source can be trusted. No verdicts.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -35,6 +35,7 @@ class View:
     It is asked once a view. poll: by source. changes: status changes of this slot.
     units, steps: by (source, metric); steps: how rarely points come, where that is known.
     lacking: (source, metric) that do not exist: a rule leaves the tasks of such a source out.
+    kept: what conditions found out about the same tasks for other rules, by their own keys.
     """
 
     series: SeriesStore
@@ -46,7 +47,16 @@ class View:
     units: Mapping[tuple[str, str], str] = field(default_factory=dict)
     steps: Mapping[tuple[str, str], timedelta] = field(default_factory=dict)
     lacking: Collection[tuple[str, str]] = frozenset()
-    _blind: dict[ProbeKey, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _blind: dict[tuple[str, Capability, str], str] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _judged: dict[object, list[TaskState]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _by_source: dict[int, dict[str, list[TaskState]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    kept: dict[object, object] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def poll_ns(self, source: str) -> int:
         """How often a source is asked, ns."""
@@ -62,11 +72,13 @@ class View:
 
         item: the metric's name, or the filter of the log stream.
         """
-        key = ProbeKey(source=state.task.source, capability=capability, task=state.task.key, item=item)
-        known = self._blind.get(key)
+        task = state.task
+        known = self._blind.get((task.key, capability, item))
         if known is None:
+            key = ProbeKey(source=task.source, capability=capability, task=task.key, item=item)
             standing = self.standing(key)
-            known = self._blind[key] = "" if standing is Standing.GOOD else f"{capability} {standing}"
+            known = "" if standing is Standing.GOOD else f"{capability} {standing}"
+            self._blind[task.key, capability, item] = known
         return known
 
 
@@ -94,27 +106,42 @@ def wanted_statuses(rule: Rule) -> frozenset[Status] | None:
     return wanted | {Status.UNKNOWN} if wanted is not None and Status.RUNNING in wanted else wanted
 
 
-def judged(rule: Rule, view: View, slot_ns: int) -> Iterator[TaskState]:
-    """Yield the tasks the rule is about, in a status it looks at, and past `after_start`."""
-    wanted = wanted_statuses(rule)
+def judged(rule: Rule, view: View, slot_ns: int) -> Sequence[TaskState]:
+    """Return the tasks the rule is about, in a status it looks at, and past `after_start`.
+
+    It is the same object for all rules that judge the same tasks.
+    """
     metric = getattr(rule.condition, "metric", "")
-    for state in view.tasks.values():
-        if wanted is not None and state.status not in wanted:
-            continue
-        if rule.select.patterns and not rule.applies(state.task):
-            continue
-        if metric and (state.task.source, metric) in view.lacking:
-            continue
-        if begin_ns(rule, state) <= slot_ns:
-            yield state
+    lacking = frozenset(source for source, name in view.lacking if name == metric) if metric else frozenset()
+    key = (wanted_statuses(rule), rule.select, rule.after_start, lacking, slot_ns)
+    known = view._judged.get(key)
+    if known is None:
+        known = view._judged[key] = [
+            state
+            for state in view.tasks.values()
+            if state.task.source not in lacking and _judges(rule, state, slot_ns)
+        ]
+    return known
 
 
-def judged_by_source(rule: Rule, view: View, slot_ns: int) -> dict[str, list[TaskState]]:
-    """Return the judged tasks of each source."""
-    found: dict[str, list[TaskState]] = {}
-    for state in judged(rule, view, slot_ns):
-        found.setdefault(state.task.source, []).append(state)
-    return found
+def judged_by_source(rule: Rule, view: View, slot_ns: int) -> Mapping[str, list[TaskState]]:
+    """Return the judged tasks of each source; as in `judged`, the same objects for like rules."""
+    states = judged(rule, view, slot_ns)
+    if id(states) not in view._by_source:
+        found: dict[str, list[TaskState]] = {}
+        for state in states:
+            found.setdefault(state.task.source, []).append(state)
+        view._by_source[id(states)] = found
+    return view._by_source[id(states)]
+
+
+def _judges(rule: Rule, state: TaskState, slot_ns: int) -> bool:
+    wanted = wanted_statuses(rule)
+    if wanted is not None and state.status not in wanted:
+        return False
+    if rule.select.patterns and not rule.applies(state.task):
+        return False
+    return not rule.after_start or begin_ns(rule, state) <= slot_ns
 
 
 def lookback(rule: Rule) -> timedelta:
@@ -135,6 +162,8 @@ def lookback(rule: Rule) -> timedelta:
 
 
 def too_early(rule: Rule, states: list[TaskState], slots: Ints) -> Bools:
-    """Return per task and slot whether `after_start` has not passed yet: (n, T)."""
+    """Return per task and slot whether `after_start` has not passed yet: (n, T), or (n, 1) for all slots."""
+    if not rule.after_start:
+        return np.zeros((len(states), 1), np.bool_)
     begins = np.array([begin_ns(rule, state) for state in states], np.int64)
     return slots[None, :] < begins[:, None]

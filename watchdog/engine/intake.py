@@ -4,7 +4,7 @@ Owns the order (probes, statuses, tasks, points, lines) and what of it must be s
 nothing beyond what `core.tracking`, `core.expecting` and `core.blindness` decide.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from watchdog.core.blindness import observe_all
 from watchdog.core.conditions.kinds import Capability
 from watchdog.core.durations import duration_ns, format_duration, from_ns, to_ns
 from watchdog.core.endings import close_unwatched, forget, forget_task
-from watchdog.core.expecting import retired_notice, retired_reason
+from watchdog.core.expecting import retired_reason
 from watchdog.core.health import Failure, Probe, ProbeKey, Standing, only_tasks
 from watchdog.core.incidents import Step, apply
 from watchdog.core.labels import POD
@@ -116,7 +116,8 @@ class Intake:
         self, task: Task, seen: TaskObservation, tick: Tick, found: Arrivals, *, listed: bool
     ) -> None:
         state = self.world.states.get(task.key)
-        seen = replace(seen, task=task)
+        if seen.task is not task:
+            seen = replace(seen, task=task)
         after, changes = observe_task(state, seen, tick.at, listed=listed)
         self.world.states[task.key] = after
         found.changes += changes
@@ -232,8 +233,11 @@ class Intake:
             fresh = max(fresh, FRESH_STEPS * steps.get((source, metric), timedelta()))
             cut = {points.task.key for points in batch if not points.answer.complete}
             world.series.intake(source, metric, series, at_ns, tasks=tasks, cut=cut)
+            table = world.series.table(source, metric)
+            oldest_ns = to_ns(tick.at) - duration_ns(fresh)
             for key in tasks:
-                if why := self._untrue(world.states[key], metric, tick, fresh):
+                doubtful = table.newest(key) < oldest_ns or table.ahead_ns(key) > duration_ns(AHEAD)
+                if doubtful and (why := self._untrue(world.states[key], metric, tick, fresh)):
                     untrue[key, metric] = why
         return untrue
 
@@ -267,20 +271,20 @@ class Intake:
             before = found.get(probe.key)
             if before is None or before.failure is None or probe.failure is not None:
                 found[probe.key] = probe
+        streams = self.world.streams_by_task() if untrue else {}
         for (task, metric), (failure, why) in untrue.items():
             source = self.world.states[task].task.source
             key = ProbeKey(source=source, capability=Capability.METRICS, task=task, item=metric)
             answered = found.get(key)
             if answered is not None and answered.failure is None:
-                diagnosis = self._diagnosis(task) if failure is Failure.STALE else ""
+                diagnosis = self._diagnosis(task, streams.get(task, ())) if failure is Failure.STALE else ""
                 detail = ": ".join(filter(None, (diagnosis, why)))
                 found[key] = replace(answered, failure=failure, detail=detail)
         return list(found.values())
 
-    def _diagnosis(self, task: str) -> str:
+    def _diagnosis(self, task: str, streams: Sequence[StreamState]) -> str:
         """What a stale metric means, read together with status and logs."""
         state = self.world.states[task]
-        streams = self.world.streams_by_task().get(task, ())
         if not streams:
             return ""
         newest = max((max(s.arrived_ns.values(), default=0) for s in streams), default=0)
@@ -290,11 +294,13 @@ class Intake:
 
     def _members(self, tick: Tick, found: Arrivals) -> None:
         """Note who gave data; retire who will not come back."""
+        retired = []
         for before, gone in self.rollcall.call(tick):
             reason = retired_reason(before, gone)
             self._apply(forget(self.world.book, before.task.key, gone, tick.at, reason), found)
             if reason is not CloseReason.TASK_ENDED:
-                found.notices.append(retired_notice(before, gone))
+                retired.append((before, gone))
+        found.notices += self.rollcall.notes(retired, tick)
 
     # --- lines
 

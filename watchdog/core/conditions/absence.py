@@ -4,16 +4,18 @@ Knows TRUE, FALSE and ERROR only. A task that gives nothing at all is ERROR: tha
 it, or the task itself, and no member can be blamed.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from watchdog.core.columns import Floats, Ints
 from watchdog.core.conditions.kinds import Absent
 from watchdog.core.conditions.panel import Panel, Part, Reduction, metric_panel
 from watchdog.core.durations import SECOND_NS
-from watchdog.core.labels import GPU, POD
+from watchdog.core.labels import GPU, POD, Labels
 from watchdog.core.outcomes import Evidence, Outcome
 from watchdog.core.rules import Rule
-from watchdog.core.tasks import TaskState
+from watchdog.core.tasks import Seen, TaskState
 from watchdog.core.view import View, lookback, moment_ns
 
 
@@ -55,13 +57,24 @@ def absent(rule: Rule, condition: Absent, view: View, states: list[TaskState], s
 def _ghosts_seen(panel: Panel) -> Ints:
     """When an expected member that has no series here was last seen, per group; 0 = never: (G,)."""
     seen = np.zeros(len(panel.roster.labels), np.int64)
+    last: dict[int, dict[Labels, int]] = {}  # task → member → when it, or any part of it, was last seen
     for group, task, number in panel.roster.ghosts:
         expected = panel.states[task].expected
-        own = expected[number].labels.only((POD, GPU))
-        for other in expected:
-            if own.items() <= other.labels.items():
-                seen[group] = max(seen[group], moment_ns(other.last))
+        if task not in last:
+            last[task] = _last_seen(expected)
+        seen[group] = max(seen[group], last[task].get(expected[number].labels.only((POD, GPU)), 0))
     return seen
+
+
+def _last_seen(expected: Sequence[Seen]) -> dict[Labels, int]:
+    """Return when each member was last seen; a pod also as any of its GPUs."""
+    found: dict[Labels, int] = {}
+    for member in expected:
+        last = moment_ns(member.last)
+        for names in ((POD, GPU), (POD,), (GPU,)):
+            own = member.labels.only(names)
+            found[own] = max(last, found.get(own, 0))
+    return found
 
 
 def _spacing(panel: Panel) -> Ints:

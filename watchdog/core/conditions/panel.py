@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 
@@ -176,17 +177,18 @@ class Panel:
 
     def members(self, group: int, t: int, *, above: bool) -> tuple[Member, ...]:
         """Return the members of a group, worst first, covered ones before the others; capped."""
-        rows = np.arange(self.values.shape[0])[self.roster.members(group)]
+        own = self.roster.members(group)
+        rows = np.arange(own.start, own.stop)
         seen = rows[self.newest[rows, t] > self.floors[self.roster.row_task[rows]]]
         worth = np.where(self.covered[seen, t], self.values[seen, t], np.nan)
         order = np.argsort(-worth if above else worth, kind="stable")[:MEMBERS_SHOWN]
-        own = self.roster.rows[self.roster.order[seen[order]]]
+        stored = self.roster.rows[self.roster.order[seen[order]]]
         return tuple(
             Member(
                 labels=within_task(self.table.labels[int(row)]),
                 value=None if np.isnan(worth[place]) else float(worth[place]),
             )
-            for row, place in zip(own.tolist(), order.tolist(), strict=True)
+            for row, place in zip(stored.tolist(), order.tolist(), strict=True)
         )
 
     def spark(self, group: int, t: int, span: timedelta) -> tuple[float | None, ...]:
@@ -258,7 +260,7 @@ def metric_panel(
     ends = table.end(slots)
     fresh_ns = view.fresh_ns(source, reducer.metric)
     ends = np.where(slots - ends < fresh_ns, ends, slots)
-    floors = np.array([floor_ns(state) for state in states], np.int64)
+    floors = _floors(view, states)
     row_floors = np.empty(names.rows.size, np.int64)
     row_floors[names.order] = floors[names.row_task]
     values, covered, newest = _reduced(table, names.rows, ends, row_floors, reducer, view.poll_ns(source))
@@ -288,8 +290,19 @@ def metric_panel(
     )
 
 
+def _floors(view: View, states: list[TaskState]) -> Ints:
+    """Return when each task's attempt began: (tasks,)."""
+    found = view.kept.get(("floors", id(states)))
+    if not isinstance(found, np.ndarray):
+        found = np.array([floor_ns(state) for state in states], np.int64)
+        view.kept["floors", id(states)] = found
+    return found
+
+
 def _cut(table: Table, states: list[TaskState]) -> Bools:
     """Return of which tasks the source showed less than it has: (tasks, 1)."""
+    if not table.cut:
+        return np.zeros((len(states), 1), np.bool_)
     return np.array([state.task.key in table.cut for state in states], np.bool_)[:, None]
 
 
@@ -311,11 +324,20 @@ def _errors(
     view: View, states: list[TaskState], metric: str, slots: Ints, newest: Ints
 ) -> tuple[Ints, tuple[str, ...]]:
     """Say per task and slot why there is no valid answer: codes into the reasons, 0 = there is one."""
-    reasons = ["", str(Failure.STALE), str(Failure.CLOCK_SKEW), "not asked yet"]
     source = states[0].task.source
-    table = view.series.table(source, metric)
     stale = (newest > 0) & (slots - newest >= view.fresh_ns(source, metric))
-    codes = stale.astype(np.int64)
+    key = ("unanswered", id(states), metric)
+    if key not in view.kept:
+        view.kept[key] = _unanswered(view, states, metric)
+    codes, reasons = cast("tuple[Ints, tuple[str, ...]]", view.kept[key])
+    return np.where(codes[:, None] > 0, codes[:, None], stale.astype(np.int64)), reasons
+
+
+def _unanswered(view: View, states: list[TaskState], metric: str) -> tuple[Ints, tuple[str, ...]]:
+    """Say the same for what holds in every slot: (tasks,)."""
+    reasons = ["", str(Failure.STALE), str(Failure.CLOCK_SKEW), "not asked yet"]
+    table = view.series.table(states[0].task.source, metric)
+    codes = np.zeros(len(states), np.int64)
     for task, state in enumerate(states):
         answered = table.answered.get(state.task.key)
         if answered is None:
