@@ -9,30 +9,27 @@ import contextlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from itertools import pairwise
 from operator import attrgetter
 from typing import TypeVar
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from watchdog.core.durations import SECOND_NS, to_ns
 from watchdog.core.health import Failure
 from watchdog.core.labels import GPU, POD, Labels
 from watchdog.core.logs import LogLine, LogPage, LogQuery
-from watchdog.core.series import SeriesPoints
 from watchdog.core.tasks import Task
 from watchdog.errors import SourceError
 from watchdog.ports import MetricAnswer
+from watchdog.sources.alaya_points import Columns, Point, Remarks, columns_of, merged
 from watchdog.sources.alaya_rows import Row, documented_lines, row_lines
 from watchdog.sources.answers import HttpAnswer, failure, failure_of_status, json_text
 
 SUCCESS = 200
-LATEST_SECONDS = 9_000_000_000  # epoch seconds beyond this are another unit, or no time: int64 ns end in 2262
-NO_VALUE = frozenset({"", "-", "--", "nan", "null", "none", "n/a"})
 MESSAGE_SHOWN = 80
 LONGEST_INTEGER = 300  # digits; longer ones are no number for anybody
 
@@ -55,16 +52,11 @@ class Envelope(msgspec.Struct, gc=False):
     data: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Point(msgspec.Struct, gc=False):
-    timestamp: int | float | str | None = None
-    value: str | int | float | None = None
-
-
 class _Series(msgspec.Struct, gc=False, rename="camel"):
     type: str | None = None
     pod_name: str | int | None = None
     gpu_name: str | int | None = None
-    metric_data: list[_Point] | None = None
+    metric_data: list[Point] | None = None
 
 
 class _Metrics(msgspec.Struct, gc=False, rename="camel"):
@@ -84,7 +76,7 @@ _ENVELOPE = msgspec.json.Decoder(Envelope)
 _METRICS = msgspec.json.Decoder(_Metrics | None)
 _ONE_SERIES = msgspec.json.Decoder(_Series)
 _SERIES_PARTS = msgspec.json.Decoder(_SeriesParts)
-_ONE_POINT = msgspec.json.Decoder(_Point)
+_ONE_POINT = msgspec.json.Decoder(Point)
 _ROWS = msgspec.json.Decoder(list[Row] | None)
 _ONE_ROW = msgspec.json.Decoder(Row)
 _PARTS = msgspec.json.Decoder(list[msgspec.Raw])
@@ -203,62 +195,34 @@ def _message(raw: msgspec.Raw, secrets: Sequence[str]) -> str:
     return text if len(text) <= MESSAGE_SHOWN else text[: MESSAGE_SHOWN - 1] + "…"
 
 
-@dataclass(slots=True)
-class _Remarks:
-    """What is odd about one answer, counted so that each is said once."""
-
-    suspect: list[float] = field(default_factory=list)
-    unreadable: int = 0
-    lost: int = 0  # series that cannot be read at all
-    bad_times: int = 0
-    foreign: int = 0
-    disagree: int = 0
-
-    def texts(self, metric: str) -> tuple[str, ...]:
-        said = []
-        if self.suspect:
-            worst = max(self.suspect, key=abs)
-            said.append(f"suspect values of {metric}: outside 0 to 1, such as {worst:g}; kept as sent")
-        if self.unreadable:
-            said.append(f"{self.unreadable} values of {metric} are no numbers; dropped")
-        if self.lost:
-            said.append(f"{self.lost} series of {metric} cannot be read; what is missing is not judged")
-        if self.bad_times:
-            said.append(f"{self.bad_times} points of {metric} have no readable time; dropped")
-        if self.foreign:
-            said.append(f"{self.foreign} series are of another type than {metric}; dropped")
-        if self.disagree:
-            said.append(f"{self.disagree} series of {metric} came twice and disagree; averaged")
-        return tuple(said)
-
-
 def read_metrics(data: msgspec.Raw, *, task: Task, metric: str, since: datetime) -> MetricAnswer:
     """Decode a metrics answer into one series per (pod, gpu), points newer than `since` only.
 
     No data at all is a healthy, empty answer: what an idle or ended task returns is not documented.
     Series that cannot be read are left out, and make the answer incomplete.
     """
-    remarks = _Remarks()
-    parts: dict[tuple[str, str], list[_Columns]] = {}
+    remarks = Remarks()
+    parts: dict[tuple[str, str], list[Columns]] = {}
     since_s = to_ns(since) // SECOND_NS
+    identity = task.identity
     points = 0
     for series in _all_series(data, remarks):
         if series.type and series.type.lower() != metric:
             remarks.foreign += 1
             continue
         points += len(series.metric_data or ())
-        columns = _columns(series.metric_data or (), since_s, remarks)
+        columns = columns_of(series.metric_data or (), since_s, remarks)
         if columns is not None:
             parts.setdefault((_name(series.pod_name), _name(series.gpu_name)), []).append(columns)
     if points and remarks.bad_times == points:
         raise failure(Failure.MALFORMED, "no point has a time in Unix seconds")
     answer = tuple(
-        _merged(_labels(task, pod, gpu), columns, remarks) for (pod, gpu), columns in parts.items()
+        merged(_labels(identity, pod, gpu), columns, remarks) for (pod, gpu), columns in parts.items()
     )
     return MetricAnswer(series=answer, remarks=remarks.texts(metric), complete=not remarks.lost)
 
 
-def _all_series(data: msgspec.Raw, remarks: _Remarks) -> Sequence[_Series]:
+def _all_series(data: msgspec.Raw, remarks: Remarks) -> Sequence[_Series]:
     """Decode the series of an answer: at once if all are as documented, else one by one."""
     try:
         document = decode(_METRICS, data)
@@ -281,7 +245,7 @@ def _all_series(data: msgspec.Raw, remarks: _Remarks) -> Sequence[_Series]:
     return found
 
 
-def _one_series(raw: msgspec.Raw, remarks: _Remarks) -> _Series | None:
+def _one_series(raw: msgspec.Raw, remarks: Remarks) -> _Series | None:
     """Decode one series, its points one by one if need be; None if it does not say what it is about."""
     with contextlib.suppress(msgspec.MsgspecError, RecursionError):
         return _ONE_SERIES.decode(raw)
@@ -298,79 +262,9 @@ def _name(value: str | int | None) -> str:
     return "" if value is None else str(value)
 
 
-_Columns = tuple[NDArray[np.int64], NDArray[np.float64]]
-
-
-def _labels(task: Task, pod: str, gpu: str) -> Labels:
-    return task.identity.plus({POD: pod, GPU: gpu})
-
-
-def _columns(points: Sequence[_Point], since_s: int, remarks: _Remarks) -> _Columns | None:
-    """Turn points into columns sorted by time, the last of equal times; None without a new one."""
-    found: dict[int, float] = {}
-    for point in points:
-        time = point.timestamp
-        if time.__class__ is not int:
-            time = _seconds(time)
-        if time is None or not 0 < time < LATEST_SECONDS:
-            remarks.bad_times += 1
-            continue
-        if time <= since_s:
-            continue
-        value = _ratio(point.value, remarks)
-        if value is not None:
-            found[time] = value
-    if not found:
-        return None
-    times = np.fromiter(found.keys(), np.int64, len(found))
-    values = np.fromiter(found.values(), np.float64, len(found))
-    order = np.argsort(times, kind="stable")
-    return times[order] * SECOND_NS, values[order]
-
-
-def _seconds(time: object) -> int | None:
-    """Read epoch seconds written as text or with a fraction."""
-    try:
-        seconds = float(time) if isinstance(time, (str, int, float)) else math.nan
-    except ValueError:
-        return None
-    return int(seconds) if abs(seconds) < LATEST_SECONDS else None
-
-
-def _ratio(value: str | float | None, remarks: _Remarks) -> float | None:
-    """Read a ratio; None when there is none. Values outside 0 to 1 are kept and remarked upon."""
-    if isinstance(value, str):
-        text = value.strip()
-        try:
-            number = float(text) if "_" not in text else math.nan
-        except ValueError:
-            if text.lower() not in NO_VALUE:
-                remarks.unreadable += 1
-            return None
-    elif value is None:
-        return None
-    else:
-        number = float(value) if abs(value) < 1e300 else math.nan
-    if not math.isfinite(number):
-        return None
-    if not 0.0 <= number <= 1.0:
-        remarks.suspect.append(number)
-    return number
-
-
-def _merged(labels: Labels, parts: Sequence[_Columns], remarks: _Remarks) -> SeriesPoints:
-    """Join series that share pod and GPU name: cards without a name cannot be told apart."""
-    if len(parts) == 1:
-        return SeriesPoints(labels=labels, times=parts[0][0], values=parts[0][1])
-    all_times = np.concatenate([times for times, _ in parts])
-    all_values = np.concatenate([values for _, values in parts])
-    times, index, counts = np.unique(all_times, return_inverse=True, return_counts=True)
-    first = np.empty(len(times))
-    first[index[::-1]] = all_values[::-1]
-    if np.array_equal(first[index], all_values):
-        return SeriesPoints(labels=labels, times=times, values=first)
-    remarks.disagree += len(parts)
-    return SeriesPoints(labels=labels, times=times, values=np.bincount(index, all_values) / counts)
+@lru_cache(maxsize=16_384)  # every poll asks for the same ones
+def _labels(task: Labels, pod: str, gpu: str) -> Labels:
+    return task.plus({POD: pod, GPU: gpu})
 
 
 def read_logs(data: msgspec.Raw, query: LogQuery) -> LogPage:

@@ -7,12 +7,15 @@ lose the connection for ever. Knows nothing of any API, nor of credentials.
 
 import asyncio
 import contextlib
+import importlib.util
 import logging
 import ssl
+import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import cache, partial
+from functools import cache, lru_cache, partial
+from types import ModuleType
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -75,6 +78,7 @@ class HttpClient:
         self._closers: set[asyncio.Task[None]] = set()
         self._closed = False
         _hush_httpx()
+        _spare_searches()
         self._generation: _Generation | None = _Generation(self._new_client())
 
     async def get(self, path: str, params: Params = (), headers: Headers = dict) -> HttpAnswer:
@@ -150,11 +154,16 @@ class HttpClient:
     async def _exchange(
         self, generation: _Generation, path: str, params: Params, headers: Headers
     ) -> HttpAnswer:
-        url = self.base_url + path
+        client = generation.client
         try:
-            request = generation.client.stream("GET", url, params=list(params), headers=headers())
-            async with request as response:
+            request = client.build_request(
+                "GET", _url(self.base_url + path, tuple(params)), headers=headers()
+            )
+            response = await client.send(request, stream=True)
+            try:
                 body = await self._read(generation, response)
+            finally:
+                await response.aclose()
         except SourceError:
             raise
         except httpx.PoolTimeout as error:
@@ -258,10 +267,24 @@ def _checked_url(name: str, text: str) -> httpx.URL:
     return url
 
 
+@lru_cache(
+    maxsize=4_096
+)  # a poll asks for the same addresses again; taking one apart costs as much as sending it
+def _url(address: str, params: tuple[tuple[str, str], ...]) -> httpx.URL:
+    return httpx.URL(address, params=params) if params else httpx.URL(address)
+
+
 @cache
 def _shared_ssl_context() -> ssl.SSLContext:
     """One context for all clients: building it costs a hundred times more than a client."""
     return httpx.create_ssl_context()
+
+
+def _spare_searches() -> None:
+    # httpcore asks which event loop runs by importing sniffio, a dozen times a request. Where that package is
+    # missing, each time is a search through every directory of packages: a quarter of what a request costs.
+    if "sniffio" not in sys.modules and importlib.util.find_spec("sniffio") is None:
+        sys.modules["sniffio"] = cast(ModuleType, None)  # documented: importing it fails at once
 
 
 def _hush_httpx() -> None:
