@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from watchdog.cli.client import NOT_RUNNING, AsJson, Daemon, StateOption
-from watchdog.cli.output import Style, safe, standard_output
-from watchdog.cli.telling import DASH, Teller, joined, print_json
+from watchdog.cli.client import AsJson, StateOption
+from watchdog.cli.output import Style, safe
+from watchdog.cli.telling import DASH, Teller, joined
 
 if TYPE_CHECKING:
     from watchdog.engine.views_asked import ExplainTaskView, ExplainView, LabelsetView, SeenView
@@ -30,24 +30,16 @@ def explain(
 
     Example: watchdog explain gpu-idle llama-70b
     """
-    from watchdog.cli.loading import read_settings
-    from watchdog.cli.offline import look
+    from watchdog.cli.offline import answer
     from watchdog.engine import protocol, stored
     from watchdog.engine.views_asked import ExplainView
 
-    daemon = Daemon.of(read_settings().settings, state=state)
     question = partial(stored.stored_explain, rule=rule, task=task)
-    view, remark = look(daemon, protocol.Explain(rule=rule, task=task), ExplainView, question)
-    output = standard_output()
-    if as_json:
-        print_json(output, view)
-    else:
-        _show(view, Teller(output, view.timezone, view.at), remark)
-    return 0 if view.live else NOT_RUNNING
+    request = protocol.Explain(rule=rule, task=task)
+    return answer(request, ExplainView, question, _show, state=state, as_json=as_json)
 
 
-def _show(view: "ExplainView", teller: Teller, remark: str) -> None:
-    teller.stored(live=view.live, at=view.at, remark=remark)
+def _show(view: "ExplainView", teller: Teller) -> None:
     about = ", ".join(filter(None, (view.kind, view.looks_at, view.severity)))
     teller.output.line(f"{teller.output.styled(safe(view.rule), Style.BOLD)}  {safe(about)}")
     if view.description:

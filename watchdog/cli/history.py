@@ -1,13 +1,15 @@
 """`watchdog history`: incidents, open ones first, then the newest."""
 
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from watchdog.cli.client import NOT_RUNNING, AsJson, Daemon, StateOption
-from watchdog.cli.output import standard_output
-from watchdog.cli.telling import Teller, print_json
+from watchdog.cli.client import AsJson, StateOption
+from watchdog.cli.telling import Teller
+
+if TYPE_CHECKING:
+    from watchdog.engine.views import HistoryView
 
 
 def history(
@@ -27,24 +29,18 @@ def history(
 
     Example: watchdog history --task 'pretrain-*' --rule gpu-idle
     """
-    from watchdog.cli.loading import read_settings
-    from watchdog.cli.offline import look
+    from watchdog.cli.offline import answer
     from watchdog.engine import protocol, records, stored
     from watchdog.engine.views import HistoryView
 
-    daemon = Daemon.of(read_settings().settings, state=state)
     request = protocol.History(limit=limit, rule=rule, task=task, open=only_open)
     wanted = records.Filter(limit=limit, rule=rule, task=task, only_open=only_open)
     question = partial(stored.stored_history, wanted=wanted)
-    view, remark = look(daemon, request, HistoryView, question)
-    output = standard_output()
-    if as_json:
-        print_json(output, view)
+    return answer(request, HistoryView, question, _show, state=state, as_json=as_json)
+
+
+def _show(view: "HistoryView", teller: Teller) -> None:
+    if view.incidents:
+        teller.incident_rows(view.incidents)
     else:
-        teller = Teller(output, view.timezone, view.at)
-        teller.stored(live=view.live, at=view.at, remark=remark)
-        if view.incidents:
-            teller.incident_rows(view.incidents)
-        else:
-            output.line("no incidents")
-    return 0 if view.live else NOT_RUNNING
+        teller.line("no incidents")

@@ -3,15 +3,36 @@
 import os
 import re
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from watchdog.cli.client import NOT_RUNNING, Daemon, NotRunningError, RefusedError
+from watchdog.cli.output import standard_output
+from watchdog.cli.telling import Teller, print_json
 from watchdog.engine.protocol import AnyRequest, Refusal
 from watchdog.errors import StoreError, WatchdogError
 from watchdog.ports import StateReader
 
+
+class Dated(Protocol):
+    """Any view."""
+
+    @property
+    def timezone(self) -> str:
+        """The zone it is told in."""
+
+    @property
+    def at(self) -> datetime | None:
+        """As of when it is; None = unknown."""
+
+    @property
+    def live(self) -> bool:
+        """Whether a daemon told it."""
+
+
 T = TypeVar("T")
+V = TypeVar("V", bound=Dated)
 
 _HOLDER = re.compile(r"pid (\d+) on host (\S+)")
 _HOLDER_SIZE = 500
@@ -44,6 +65,33 @@ def look(
         raise NothingKnownError(f"{silent}; {error}") from error
     except Refusal as refusal:
         raise RefusedError(refusal.code, f"{refusal} ({remark(daemon)})") from refusal
+
+
+def answer(
+    request: AnyRequest,
+    view: type[V],
+    question: Callable[[StateReader], V],
+    show: Callable[[V, Teller], None],
+    *,
+    state: Path | None,
+    as_json: bool,
+) -> int:
+    """Answer a reading verb: look, then print JSON or what `show` makes of it; return the exit code.
+
+    Raises:
+        RefusedError, NothingKnownError: as `look`.
+    """
+    from watchdog.cli.loading import read_settings
+
+    found, why_stored = look(Daemon.of(read_settings().settings, state=state), request, view, question)
+    output = standard_output()
+    if as_json:
+        print_json(output, found)
+    else:
+        teller = Teller(output, found.timezone, found.at)
+        teller.stored(live=found.live, at=found.at, remark=why_stored)
+        show(found, teller)
+    return 0 if found.live else NOT_RUNNING
 
 
 def remark(daemon: Daemon) -> str:

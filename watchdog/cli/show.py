@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from watchdog.cli.client import NOT_RUNNING, AsJson, Daemon, StateOption
-from watchdog.cli.output import Style, safe, standard_output
-from watchdog.cli.telling import DASH, Teller, ended, joined, print_json
+from watchdog.cli.client import AsJson, StateOption
+from watchdog.cli.output import Style, safe
+from watchdog.cli.telling import DASH, Teller, ended, joined
 
 if TYPE_CHECKING:
     from watchdog.engine.views import ShowView
@@ -28,24 +28,16 @@ def show(
 
     Example: watchdog show 7gzb
     """
-    from watchdog.cli.loading import read_settings
-    from watchdog.cli.offline import look
+    from watchdog.cli.offline import answer
     from watchdog.engine import protocol, stored
     from watchdog.engine.views import ShowView
 
-    daemon = Daemon.of(read_settings().settings, state=state)
     question = partial(stored.stored_show, beginning=incident)
-    view, remark = look(daemon, protocol.Show(incident=incident), ShowView, question)
-    output = standard_output()
-    if as_json:
-        print_json(output, view)
-    else:
-        _show(view, Teller(output, view.timezone, view.at), remark)
-    return 0 if view.live else NOT_RUNNING
+    request = protocol.Show(incident=incident)
+    return answer(request, ShowView, question, _show, state=state, as_json=as_json)
 
 
-def _show(view: "ShowView", teller: Teller, remark: str) -> None:
-    teller.stored(live=view.live, at=view.at, remark=remark)
+def _show(view: "ShowView", teller: Teller) -> None:
     one, zone = view.incident, teller.voice.zone_name
     what = teller.output.styled(safe(f"{one.rule} · {one.task or DASH}"), Style.BOLD)
     teller.output.line(f"{one.id}  {teller.severity(one.severity)}  {what}")

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from watchdog.cli.client import NOT_RUNNING, AsJson, Daemon, StateOption
+from watchdog.cli.client import AsJson, Daemon, StateOption
 from watchdog.cli.output import Style, standard_output
-from watchdog.cli.telling import DASH, Teller, joined, print_json
+from watchdog.cli.telling import DASH, Teller, joined
 
 if TYPE_CHECKING:
     from watchdog.engine.views import AlertView, DaemonView, SourceView, StatusView
@@ -44,20 +44,13 @@ def status(
     Example: watchdog status --json | jq '.alerts[] | select(.phase == "firing")'
     """
     from watchdog.cli.loading import read_settings
-    from watchdog.cli.offline import look
+    from watchdog.cli.offline import answer
     from watchdog.engine import protocol, stored
     from watchdog.engine.views import StatusView
 
-    daemon = Daemon.of(read_settings().settings, state=state)
     if quiet:
-        return _health(daemon.ask(protocol.Status(), StatusView))
-    view, remark = look(daemon, protocol.Status(), StatusView, stored.stored_status)
-    output = standard_output()
-    if as_json:
-        print_json(output, view)
-    else:
-        _show(view, Teller(output, view.timezone, view.at), remark)
-    return 0 if view.live else NOT_RUNNING
+        return _health(Daemon.of(read_settings().settings, state=state).ask(protocol.Status(), StatusView))
+    return answer(protocol.Status(), StatusView, stored.stored_status, _show, state=state, as_json=as_json)
 
 
 def _health(view: "StatusView") -> int:
@@ -70,8 +63,7 @@ def _health(view: "StatusView") -> int:
     return 1
 
 
-def _show(view: "StatusView", teller: Teller, remark: str) -> None:
-    teller.stored(live=view.live, at=view.at, remark=remark)
+def _show(view: "StatusView", teller: Teller) -> None:
     if view.daemon is not None:
         _daemon(view.daemon, teller)
     _tasks(view, teller)
