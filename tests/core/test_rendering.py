@@ -514,7 +514,7 @@ def test_nodes_are_named_and_members_that_give_no_data_have_no_value() -> None:
 
     body = message(incident(first=gone, latest=gone)).body
 
-    assert "Worst first:\n  p0 (n7)\n  n8\n" in body
+    assert "Where:\n  p0 (n7)\n  n8\n" in body
     assert "min 20 %, last 30 %" in body
 
 

@@ -36,6 +36,7 @@ from watchdog.core.wording.verdicts import (
     noun_of,
     passed,
     steps,
+    turned,
     verdict,
 )
 from watchdog.core.wording.voice import RATIO, Voice, voice_of
@@ -278,6 +279,8 @@ def _ending(notification: Notification, voice: Voice) -> list[str]:
         lines.append(words.not_known)
     elif passed(incident.latest):
         lines.append(verdict(incident.latest, voice, over=True))
+    elif turned(incident.first, incident.latest):
+        lines.append(verdict(incident.latest, voice))
     return [_text(text) for text in (*lines, _was(incident, voice)) if text]
 
 

@@ -4,13 +4,14 @@ Decides when a task has to be looked at, and hands `core.expecting` what it need
 all are here, as before, costs nothing. Knows no alerts.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from watchdog.core.alerts import Notice
 from watchdog.core.conditions.kinds import Capability
 from watchdog.core.durations import duration_ns, from_ns, to_ns
-from watchdog.core.expecting import retire, see_members
+from watchdog.core.expecting import TAKEOVER, may_return, retire, retired_notice, see_members
 from watchdog.core.health import ProbeKey, Standing
 from watchdog.core.labels import Labels
 from watchdog.core.moments import Tick
@@ -50,13 +51,48 @@ class _Last:
         )
 
 
+@dataclass(slots=True)
+class _Leave:
+    """Who went because another attempt began. before: the task as it was; since: watched."""
+
+    before: TaskState
+    gone: set[Labels]
+    since: timedelta
+
+
 class RollCall:
-    """Keeps `TaskState.expected` of the world's tasks up to date."""
+    """Keeps `TaskState.expected` of the world's tasks up to date.
+
+    The note on pods that another attempt has made superfluous waits until those that come back are back.
+    It waits in memory: a restart meanwhile costs the note, and nothing else.
+    """
 
     def __init__(self, world: World) -> None:
         self.world = world
         self._attendance = Attendance()
         self._last: dict[str, _Last] = {}
+        self._leaves: dict[str, _Leave] = {}
+
+    def notes(self, retired: Iterable[tuple[TaskState, tuple[Labels, ...]]], tick: Tick) -> Iterator[Notice]:
+        """Yield the quiet notes that are due. retired: what `call` yielded, but for tasks that have ended."""
+        for before, gone in retired:
+            if not may_return(before, gone):
+                yield retired_notice(before, gone)
+                continue
+            key = before.task.key
+            known = self._leaves.get(key, _Leave(before, set(), tick.moment.watched))
+            members = (*before.expected, *known.before.expected)
+            whole = replace(before, expected=tuple({one.labels: one for one in members}.values()))
+            self._leaves[key] = _Leave(whole, known.gone | set(gone), known.since)
+        for key, leave in list(self._leaves.items()):
+            state = self.world.states.get(key)
+            if state is None or state.status.ended:
+                del self._leaves[key]
+            elif tick.moment.watched - leave.since >= TAKEOVER:
+                del self._leaves[key]
+                back = {member.labels for member in state.expected}
+                if leave.gone - back:
+                    yield retired_notice(leave.before, leave.gone - back)
 
     def call(self, tick: Tick) -> Iterator[tuple[TaskState, tuple[Labels, ...]]]:
         """Take the roll. Yields each task that somebody retires of: as it was, and who goes."""

@@ -120,6 +120,7 @@ ENGLISH = Wording(
     },
     not_known="It is not known to have recovered.",
     fired="It fired at {fired} {zone} and was over before this channel could be told.",
+    members_plain="Where:",
     members_head="Worst first:",
     members_more="… and {count} more",
     member="  {name}  {value}",

@@ -45,12 +45,18 @@ def members_block(incident: Incident, evidence: Evidence, voice: Voice) -> Block
 
     return Block(
         lines=tuple(lines),
-        head=words.members_head if len(lines) > 1 else "",
+        head=_members_head(members, evidence, voice) if len(lines) > 1 else "",
         remark=remark,
         rank=RANK_MEMBERS,
         floor=1,
         apart=True,
     )
+
+
+def _members_head(members: Sequence[Member], evidence: Evidence, voice: Voice) -> str:
+    """Without values there is no worst one."""
+    ranked = not waits(evidence) and any(member.value is not None for member in members)
+    return voice.words.members_head if ranked else voice.words.members_plain
 
 
 def _members(incident: Incident, evidence: Evidence) -> list[Member]:
@@ -95,8 +101,8 @@ def _by_pod(members: Sequence[Member], evidence: Evidence, voice: Voice) -> list
         text = voice.words.pod_group.format(
             count=len(group),
             noun=voice.words.nouns[GPU].of(len(group)),
-            low=voice.value(low, evidence.unit),
-            high=voice.value(high, evidence.unit),
+            low=voice.value(low, evidence.unit, beside=evidence.threshold),
+            high=voice.value(high, evidence.unit, beside=evidence.threshold),
         )
         lines.append(voice.words.member.format(name=defang_line(pod), value=text))
     return lines

@@ -127,6 +127,7 @@ class Wording:
 
     # Evidence
     members_head: str
+    members_plain: str
     members_more: str
     member: str
     pod_group: str

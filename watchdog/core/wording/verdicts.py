@@ -258,6 +258,12 @@ def passed(evidence: Evidence) -> bool:
     return evidence.value <= evidence.threshold if evidence.above else evidence.value >= evidence.threshold
 
 
+def turned(before: Evidence, after: Evidence) -> bool:
+    """Whether a task has left the status that it was about."""
+    found = [_STATUS.fullmatch(one.summary) for one in (before, after)]
+    return None not in found and before.summary != after.summary
+
+
 def affected(evidence: Evidence, noun: str, voice: Voice) -> list[str]:
     """Say how many are affected, and from how many there was data."""
     words = voice.words

@@ -164,6 +164,7 @@ CHINESE = Wording(
     },
     not_known="无法确认已恢复。",
     fired="触发于 {fired}（{zone}），本渠道收到通知前已经结束。",
+    members_plain="涉及：",
     members_head="从最严重的开始：",
     members_more="… 另有 {count} 个",
     member="  {name}  {value}",
