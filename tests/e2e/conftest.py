@@ -446,3 +446,9 @@ def silent_mail_url() -> Iterator[str]:
 def a_port() -> int:
     """A port where nobody listens."""
     return free_port()
+
+
+@pytest.fixture
+def another_port() -> int:
+    """Another one: to listen there."""
+    return free_port()
