@@ -246,8 +246,11 @@ class Intake:
         source = state.task.source
         table = self.world.series.table(source, metric)
         newest = self.world.series.newest(source, metric, state.task.key)
-        if not newest or not state.status.counts_as_running:
+        if not state.status.counts_as_running:
             return None
+        if not newest:
+            said = f"{metric}: no point of the last {format_duration(fresh)}"
+            return Untrue(Failure.STALE, said) if self._ceased(state, tick, fresh) else None
         ahead_ns = table.ahead_ns(state.task.key)
         if ahead_ns > duration_ns(AHEAD):
             said = (
@@ -259,6 +262,20 @@ class Intake:
             said = f"{metric}: {format_duration(_rounded(age_ns))} old ({from_ns(newest):%H:%M:%SZ})"
             return Untrue(Failure.STALE, said)
         return None
+
+    def _ceased(self, state: TaskState, tick: Tick, fresh: timedelta) -> bool:
+        """Whether a task gave data in this attempt and, since we were started, not a point of anything.
+
+        Without a restart its last points would be here, and too old.
+        """
+        series, task = self.world.series, state.task
+        if any(
+            series.newest(task.source, name, task.key) for own, name in series.metrics() if own == task.source
+        ):
+            return False
+        begun = state.attempt_started
+        last = max((one.last for one in state.expected), default=None)
+        return last is not None and (begun is None or last >= begun) and last < tick.at - fresh
 
     def _probes(self, probes: Iterable[Probe], untrue: dict[tuple[str, str], Untrue]) -> list[Probe]:
         """One probe per key and slot: a failure of any part counts; an answer that is not of now is one."""
