@@ -10,7 +10,6 @@ broken promise of the area. Exit code 1 if there is one. Findings of one place a
 """
 
 import argparse
-import os
 import sys
 import time
 from collections import Counter
@@ -64,6 +63,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stdout.flush()
-    os._exit(code)  # nothing that a case left behind holds the end up
+    sys.exit(main())

@@ -4,10 +4,12 @@ Promises: an exit code of the documented ones, never that of a bug; no traceback
 why; no secret on the screen. Nothing runs for long: verbs that would (`run`, `init`, `demo`) are refused.
 """
 
+import atexit
 import contextlib
 import io
 import os
 import random
+import shutil
 import sys
 import tempfile
 from functools import cache
@@ -77,6 +79,7 @@ others: true
 def _folder() -> Path:
     """A place with everything that a command line may name; the process moves there, once."""
     folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     (folder / "rules.yaml").write_text(RULES)
     (folder / "broken.yaml").write_text(RULES.replace("below", "bellow"))
     (folder / "s.yaml").write_text(SCENARIO)
