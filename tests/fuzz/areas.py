@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tests.fuzz import alaya, commands, logs, rules, siflow
+from tests.fuzz import alaya, commands, http, logs, rules, siflow
 from tests.fuzz.running import Case
 
 
@@ -20,6 +20,7 @@ AREAS = {  # a hundred thousand cases as weighted here take three minutes of CPU
     "scenarios": Area(rules.scenarios_case, 1, ("played", "refused")),
     "commands": Area(commands.case, 4, commands.EXPECTED),
     "logs": Area(logs.case, 8, logs.EXPECTED),
+    "http": Area(http.case, 2, http.EXPECTED),
     "alaya-metrics": Area(alaya.metrics_case, 14, alaya.EXPECTED),
     "alaya-logs": Area(alaya.logs_case, 14, alaya.EXPECTED),
     "alaya-list": Area(alaya.list_case, 12, alaya.EXPECTED),

@@ -19,6 +19,7 @@ def fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
     [
         (600, ["rules", "commands"]),
         (40, ["scenarios"]),
+        (300, ["http"]),
         (250, ["logs"]),
         (3000, ["alaya-metrics", "alaya-logs", "alaya-list", "alaya-pod"]),
         (2000, ["siflow-objects", "siflow-frames"]),
