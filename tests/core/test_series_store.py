@@ -225,6 +225,25 @@ def test_counts_of_one_second_add_up():
     assert stored(store, metric="log:errors") == [(0, 4), (1, 2)]
 
 
+def test_tasks_that_come_and_go_leave_nothing_behind():
+    store = SeriesStore()
+    table = store._open("s", "gpu")
+    for day in range(40):
+        for number in range(3):
+            own = Labels.of(source="s", task=f"s/{day + number}", pod=f"p{day}")
+            store.intake("s", "gpu", [points(own, [day], [day])], BASE, tasks={f"s/{day + number}"})
+        store.forget(task=f"s/{day}")
+
+    left = ["s/40", "s/41"]
+    assert sorted(table.task_names) == sorted(table.answered) == sorted(table._began) == left
+    for task in left:
+        rows = table.rows_of(task).tolist()
+        assert {table.labels[row]["task"] for row in rows} == {task}
+        assert table.newest(task) == BASE + 39 * MINUTE
+    assert table.newest("s/0") == 0
+    assert len(table.labels) == len(table._rows) == len(table._alias) == table.columns.rows
+
+
 def test_forgetting_old_series_and_whole_tasks():
     store = SeriesStore()
     kept = ONE.plus({"pod": "p2", "gpu": "g1"})

@@ -128,7 +128,7 @@ class Block:
         times = np.full((self.times.shape[0], target), EMPTY, np.int64)
         values = np.zeros((self.values.shape[0], target))
         rows = first[self.of]
-        for shift in np.unique(first).tolist():  # few: rows of a block are about as old
+        for shift in set(first.tolist()):  # few: rows of a block are about as old
             kept = min(target, wide - shift)
             times[first == shift, :kept] = self.times[first == shift, shift : shift + kept]
             own = np.flatnonzero(rows == shift)

@@ -20,7 +20,7 @@ SAME_GPU_NS = 5 * MINUTE_NS  # a nameless pod is the one that had this GPU withi
 class Register:
     """The series of one table, one row each.
 
-    labels: per row, its labels as last given. task_names: of all tasks that ever had a row.
+    labels: per row, its labels as last given. task_names: of the tasks that have one.
     shape: changes whenever rows or labels do. cache: for readers; emptied whenever `shape` changes.
     """
 
@@ -63,14 +63,21 @@ class Register:
         self._alias = {given: int(numbers[row]) for given, row in self._alias.items() if keep[row]}
         self._rows = {identity: int(numbers[row]) for identity, row in self._rows.items() if keep[row]}
         self.labels = [labels for row, labels in enumerate(self.labels) if keep[row]]
-        self._tasks = self.tasks[keep]
-        self._task_codes = self._tasks.tolist()
+        self._recode(self.tasks[keep])
         podless = {
             key: {labels for labels in given if labels.code in self._alias}
             for key, given in self._podless.items()
         }
         self._podless = {key: given for key, given in podless.items() if given}
         self._changed()
+
+    def _recode(self, tasks: Ints) -> None:
+        """Take these for the rows' tasks; those that have no row any more lose their place."""
+        left, places = np.unique(tasks, return_inverse=True)
+        self.task_names = [self.task_names[code] for code in left.tolist()]
+        self._codes = {task: code for code, task in enumerate(self.task_names)}
+        self._tasks = places.astype(np.int64)
+        self._task_codes = self._tasks.tolist()
 
     def resolve(self, series: Curves, useful: Bools, at_ns: int, most: int) -> Ints:
         """Find or make the row of each series that has a usable point; -1 for the others, or without room.

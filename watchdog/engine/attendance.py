@@ -62,7 +62,7 @@ class Attendance:
             before = np.zeros(here.size, np.bool_)
             before[: self._here.size] = self._here
             names = list(self._task_names)
-            moved = {names[code] for code in np.unique(task_of[here != before]).tolist()}
+            moved = {names[code] for code in set(task_of[here != before].tolist())}
         self._here = here
         return moved
 

@@ -18,6 +18,7 @@ from watchdog.store.failures import explain, primary_code
 
 BUSY_TIMEOUT = timedelta(seconds=5)
 _WAL_KEPT = 4 * 1024 * 1024  # bytes that the WAL may keep after a checkpoint
+_CACHE = 512  # KiB of pages per connection; the system keeps the file in its own cache, too
 _VACUUM_PAGES = 5_000  # given back to the file system per call: 20 MiB
 _PASSING = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _WRITE = "BEGIN IMMEDIATE"
@@ -201,4 +202,5 @@ def _configure(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA temp_store = MEMORY")
+    connection.execute(f"PRAGMA cache_size = -{_CACHE}")
     connection.execute(f"PRAGMA journal_size_limit = {_WAL_KEPT}")

@@ -197,7 +197,8 @@ class Panel:
         if not rows.size or int(rows.max()) >= self.table.columns.rows:
             return ()
         length, end = duration_ns(span), int(self.ends[t])
-        step = max(self.view.poll_ns(self.source), int(np.median(self.table.columns.spacing[rows])))
+        spacing = np.sort(self.table.columns.spacing[rows])  # np.median would load numpy.ma, for ever
+        step = max(self.view.poll_ns(self.source), int(spacing[spacing.size // 2]))
         low = max(end - length, int(self.floors[self.roster.group_task[group]]))
         total, points = bucketed(self.table, rows, (low, end), max(1, min(SPARK, length // step)), length)
         return tuple(
