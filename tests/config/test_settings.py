@@ -101,3 +101,19 @@ def test_an_env_file_that_is_no_text_is_one_problem(bare: Path) -> None:
 
     with pytest.raises(ConfigError, match=r"\.env: cannot be read: it is not UTF-8 text"):
         load_settings()
+
+
+def test_a_line_of_the_env_file_that_sets_nothing_is_named_once_and_not_quoted(
+    bare: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (bare / ".env").write_text('A=1\nTOKEN="hunter2\nB=2\n=x\n# fine\n', encoding="utf-8")
+
+    loaded = load_settings()
+
+    told = [str(problem) for problem in loaded.warnings]
+    assert told == [
+        ".env:2:1: warning: this line is no NAME=value and is ignored (is a quote not closed?)",
+        ".env:4:1: warning: this line is no NAME=value and is ignored (is a quote not closed?)",
+    ]
+    assert (loaded.names["A"], loaded.names["B"]) == ("1", "2")
+    assert caplog.text == ""

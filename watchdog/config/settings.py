@@ -4,6 +4,7 @@ All begin with JOB_WATCHDOG_. Owns their names and defaults, the report of names
 places where a rule file's `${NAME}` is looked up.
 """
 
+import logging
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Annotated
 
 from dotenv import dotenv_values
+from dotenv.parser import parse_stream
 from pydantic import BeforeValidator, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -116,9 +118,10 @@ def load_settings(secret_options: Iterable[str] = ()) -> LoadedSettings:
     Raises:
         ConfigError: a value cannot be used; names the variable, never its value.
     """
+    logging.getLogger("dotenv").setLevel(logging.ERROR)  # it complains of a line once for each reader
     try:
         settings = Settings()
-        strangers = _strangers(secret_options)
+        strangers = (*_unreadable_lines(), *_strangers(secret_options))
     except ValidationError as error:
         raise ConfigError([_problem(detail) for detail in error.errors(include_input=False)]) from None
     except (OSError, UnicodeDecodeError) as error:
@@ -142,6 +145,19 @@ def _problem(detail: ErrorDetails) -> Problem:
     variable = PREFIX + "_".join(map(str, detail["loc"])).upper()
     message = detail["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
     return Problem(file=ENVIRONMENT, message=f"{variable}: expected {message}")
+
+
+def _unreadable_lines() -> tuple[Problem, ...]:
+    """Warn of lines of the `.env` file that set nothing: what they were to set would be missed silently."""
+    if not DOTENV.is_file():
+        return ()
+    with DOTENV.open(encoding="utf-8") as file:
+        lines = [binding.original.line for binding in parse_stream(file) if binding.error]
+    message, hint = "this line is no NAME=value and is ignored", "is a quote not closed?"
+    return tuple(
+        Problem(file=str(DOTENV), line=line, column=1, message=message, hint=hint, warning=True)
+        for line in lines
+    )
 
 
 def _strangers(secret_options: Iterable[str]) -> tuple[Problem, ...]:
