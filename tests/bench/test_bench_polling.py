@@ -22,7 +22,7 @@ from watchdog.core.tasks import Task
 from watchdog.sources.alaya import AlayaSource
 
 FULL = os.environ.get("WATCHDOG_BENCH") == "full"
-RESPONSES, ROUNDS, REPEATS = (1_250, 1, 5) if FULL else (32, 3, 1)
+RESPONSES, ROUNDS, REPEATS = (1_250, 1, 3) if FULL else (32, 3, 1)
 CONCURRENCY, PODS, STEP = 16, 8, 60
 BODIES = {"window": 360, "delta": 2}  # points of each series: six hours (135 kB), the newest two (1 kB)
 NEWEST = datetime(2026, 9, 10, 4, 0, tzinfo=UTC)

@@ -1,15 +1,19 @@
 """What is decoded at once, because it is as documented, comes out as when it is decoded piece by piece."""
 
 import json
+from datetime import UTC, datetime
 
 import msgspec
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from watchdog.core.logs import LogLine
+from watchdog.core.tasks import Task
 from watchdog.sources.alaya_points import Point, Remarks, columns_of
 from watchdog.sources.alaya_rows import Row, documented_lines, row_lines
+from watchdog.sources.alaya_wire import read_metrics
 
 VALUES = st.one_of(
     st.floats(allow_nan=False, width=32).map(str),
@@ -90,3 +94,35 @@ def test_a_page_with_an_odd_row_is_not_taken_at_once() -> None:
     assert documented_lines(msgspec.Raw(b'[{"timestamp":"1","log":"x"}]')) == [LogLine(1, "", "x")]
     for change in odd:
         assert documented_lines(msgspec.Raw(json.dumps([whole, whole | change]).encode())) is None
+
+
+TASK = Task(key="alaya/1", source="alaya", id="1", name="run")
+ORDERS = {
+    "in order": lambda times: times,
+    "newest first": lambda times: times[::-1],
+    "the newest in front": lambda times: [times[-1], *times[:-1]],
+    "halves swapped": lambda times: times[len(times) // 2 :] + times[: len(times) // 2],
+    "a step missing near the end": lambda times: times[:-3] + times[-2:],
+    "one twice": lambda times: [*times, times[-1]],
+    "a time that is text": lambda times: [*times[:-1], str(times[-1])],
+    "a brace in a value": lambda times: [*times[:-1], (times[-1], '{"timestamp": 9, "value": ')],
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("new", [0, 1, 2, 5, 30, 119, 200])
+def test_a_long_answer_gives_its_newest_points_whatever_its_order(order: str, new: int) -> None:
+    times = [1_800_000_000 + 60 * n for n in range(120)]
+    told = [one if isinstance(one, tuple) else (one, "0.5") for one in ORDERS[order](times)]
+    rows = [{"timestamp": time, "value": value} for time, value in told]
+    series = [{"type": "gpu", "podName": pod, "gpuName": "", "metricData": rows} for pod in ("a", "b")]
+    data = msgspec.Raw(json.dumps({"metricData": series}).encode())
+    since_s = times[-1] - 60 * new
+    since = datetime.fromtimestamp(since_s, UTC)
+
+    answer = read_metrics(data, task=TASK, metric="gpu", since=since)
+
+    expected = sorted({int(time) for time, value in told if int(time) > since_s and value == "0.5"})
+    assert [series.labels["pod"] for series in answer.series] == (["a", "b"] if expected else [])
+    for series in answer.series:
+        assert (series.times // 10**9).tolist() == expected

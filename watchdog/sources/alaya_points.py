@@ -7,7 +7,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -18,6 +18,7 @@ from watchdog.core.labels import Labels
 from watchdog.core.series import SeriesPoints
 
 LATEST_SECONDS = 9_000_000_000  # epoch seconds beyond this are another unit, or no time: int64 ns end in 2262
+_TAIL = 1_024  # bytes of a series looked at first: a dozen points and more
 LARGEST = 1e300  # a number
 NO_VALUE = frozenset({"", "-", "--", "nan", "null", "none", "n/a"})
 
@@ -60,6 +61,31 @@ class Point(msgspec.Struct, gc=False):
 
     timestamp: int | float | str | None = None
     value: str | int | float | None = None
+
+
+_POINTS = msgspec.json.Decoder(list[Point])
+
+
+def newest_points(raw: msgspec.Raw, since_s: int) -> list[Point] | None:
+    """Return the points at the end of a long series if they hold every new one; None if that is not sure.
+
+    It is where the series begins with its oldest point and has as many as there are equal steps from there
+    to its last, and its end, one step after the other, begins before `since_s`.
+    """
+    text = bytes(raw)
+    try:
+        oldest = _POINTS.decode(text[: text.find(b"}") + 1] + b"]")
+        points = _POINTS.decode(b"[" + text[text.find(b"{", max(len(text) - _TAIL, 0)) :])
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    times = [point.timestamp for point in (*oldest, *points)]
+    if len(times) < 4 or set(map(type, times)) != {int}:
+        return None
+    oldest_s, first, before, last = (cast(int, times[place]) for place in (0, 1, -2, -1))
+    step = last - before
+    if not oldest_s <= first <= since_s or step <= 0 or times[1:] != list(range(first, last + 1, step)):
+        return None
+    return points if last - oldest_s == step * (text.count(b'"timestamp"') - 1) else None
 
 
 def columns_of(points: Sequence[Point], since_s: int, remarks: Remarks) -> Columns | None:
