@@ -139,7 +139,7 @@ FAULTS = (
     ),
     Fault(
         "core/seen.py",
-        "if key not in before or shown[key] > before[key][1]:",
+        "if key not in before or shown[key] > more.get(key, 1):",
         "if key not in before and shown[key] == 1:",
         "equal lines of one moment are taken for one",
         READING,

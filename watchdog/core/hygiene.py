@@ -19,7 +19,7 @@ from watchdog.core.logs import LogLine
 
 SCANNED = 16_384  # characters of one line that patterns see
 SHOWN = 4_096  # characters of one line that are kept and shown
-_BLOCK = 2_048  # rows looked at in one piece
+_BLOCK = 1_024  # rows looked at in one piece
 _TAIL = 4  # of what is kept, one part in four is the end of the line
 
 # Terminal codes: CSI, closed OSC/DCS/PM/APC strings, character sets, two-character codes.

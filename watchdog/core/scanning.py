@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import islice
 from operator import attrgetter
 
 from watchdog.core.conditions.kinds import LogCount, LogEvent, LogMatch
@@ -26,6 +27,7 @@ OWN_LINE = "[job-watchdog]"
 """Every log line of our own bears this, and a line that bears it never matches."""
 
 _KEY_BLOCK = "PRIVATE KEY-----"
+_NEAR = 1_000  # lines looked through for a pod's next ones, before all lines are sorted by pod
 _BLOCK_SHOWN = 6  # last lines of a traceback before its exception line
 
 
@@ -48,9 +50,21 @@ class Page:
 
     def around(self, number: int, before: int, after: int) -> tuple[int, ...]:
         """The numbers of the lines around one, of the same pod, itself included."""
-        own = self._pods()[self.lines.rows[number].pod]
+        earlier = self._next(number, before, -1)
+        later = self._next(number, after, 1)
+        return (*reversed(earlier), number, *later)
+
+    def _next(self, number: int, count: int, step: int) -> Sequence[int]:
+        """The numbers of the next lines of the same pod in one direction, nearest first."""
+        rows = self.lines.rows
+        pod = rows[number].pod
+        near = range(number + step, min(max(number + step * _NEAR, -1), len(rows)), step)
+        found = list(islice((n for n in near if rows[n].pod == pod), count))
+        if len(found) == count or near.stop in (-1, len(rows)):
+            return found
+        own = self._pods()[pod]
         place = bisect_left(own, number)
-        return tuple(own[max(place - before, 0) : place + after + 1])
+        return own[place + 1 : place + 1 + count] if step > 0 else own[max(place - count, 0) : place][::-1]
 
     def _pods(self) -> dict[str, list[int]]:
         """The numbers of each pod's lines."""

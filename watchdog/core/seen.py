@@ -9,7 +9,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import ItemsView, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import repeat
 from typing import Self
 
 import numpy as np
@@ -25,8 +24,8 @@ _BUCKET_BITS = 30  # 2^30 ns = 1.07 s
 _BASE = 0x9E3779B97F4A7C15
 _TIME = 0xD1342543DE82EF95
 _SHUFFLES = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))  # SplitMix64's
-_PIECE = 1 << 16  # bytes in one pass; what fits the processor's cache
-_LONG = 4096  # characters; a longer row is stood for by its digest
+_PIECE = 1 << 15  # bytes in one pass: small enough for the processor's cache and for memory used again
+_LONG = 1024  # characters; a longer row is stood for by its digest
 
 Entry = tuple[int, int]  # time in ns, count
 
@@ -94,28 +93,34 @@ def _digest(text: str) -> str:
 
 
 class SeenLines(Mapping[int, Entry]):
-    """hash → (time in ns, count); equal to a plain dict with the same items."""
+    """hash → (time in ns, count); equal to a plain dict with the same items.
 
-    __slots__ = ("_buckets", "_size")
+    Kept as hash → time, and apart from it the counts of those that came more than once: numbers alone, for
+    the garbage collector would walk through every pair.
+    """
 
-    def __init__(self, buckets: dict[int, dict[int, Entry]], size: int | None = None) -> None:
+    __slots__ = ("_buckets", "_more", "_size")
+
+    def __init__(self, buckets: dict[int, dict[int, int]], more: dict[int, int], size: int) -> None:
         self._buckets = buckets
-        self._size = sum(map(len, buckets.values())) if size is None else size
+        self._more = more
+        self._size = size
 
     @classmethod
     def of(cls, entries: Mapping[int, Entry]) -> Self:
         """Return `entries` as such a mapping; itself if it is one."""
         if isinstance(entries, cls):
             return entries
-        buckets: dict[int, dict[int, Entry]] = {}
-        for key, entry in entries.items():
-            buckets.setdefault(entry[0] >> _BUCKET_BITS, {})[key] = entry
-        return cls(buckets)
+        buckets: dict[int, dict[int, int]] = {}
+        for key, (time_ns, _) in entries.items():
+            buckets.setdefault(time_ns >> _BUCKET_BITS, {})[key] = time_ns
+        more = {key: count for key, (_, count) in entries.items() if count > 1}
+        return cls(buckets, more, len(entries))
 
     def __getitem__(self, key: int) -> Entry:
         for bucket in self._buckets.values():
             if key in bucket:
-                return bucket[key]
+                return bucket[key], self._more.get(key, 1)
         raise KeyError(key)
 
     def __iter__(self) -> Iterator[int]:
@@ -127,7 +132,12 @@ class SeenLines(Mapping[int, Entry]):
 
     def items(self) -> ItemsView[int, Entry]:
         """All entries, in one pass over the buckets."""
-        return {key: entry for bucket in self._buckets.values() for key, entry in bucket.items()}.items()
+        more = self._more
+        return {
+            key: (time_ns, more.get(key, 1))
+            for bucket in self._buckets.values()
+            for key, time_ns in bucket.items()
+        }.items()
 
     def with_page(self, keys: Sequence[int], times: Sequence[int]) -> tuple["SeenLines", list[int]]:
         """Return this with the rows of one page, and which of them, by position, were not in it.
@@ -135,31 +145,34 @@ class SeenLines(Mapping[int, Entry]):
         keys, times: each row's hash and time, in order of time. Of like rows as many count as known as
         were there; a row shown again raises no count.
         """
-        buckets = dict(self._buckets)
-        size = self._size
+        buckets, more, size = dict(self._buckets), self._more, self._size
         fresh: list[int] = []
         first = 0
         while first < len(keys):
             number = times[first] >> _BUCKET_BITS
             last = bisect_left(times, (number + 1) << _BUCKET_BITS, first)
+            part = keys[first:last]
             before = buckets.get(number, {})
-            shown = dict(zip(keys[first:last], zip(times[first:last], repeat(1)), strict=True))
-            if len(shown) == last - first and before.keys().isdisjoint(shown):  # as nearly always
-                buckets[number] = before | shown
+            shown = dict(zip(part, times[first:last], strict=True))
+            if len(shown) < len(part):
+                fresh += [first + n for n in _beyond(before, more, part)]
+                more = _raised(more, part)
+            elif before.keys().isdisjoint(shown):  # as nearly always
                 fresh += range(first, last)
-            elif beyond := _beyond(before, keys[first:last]):
-                buckets[number] = _raised(before, shown, keys[first:last])
-                fresh += [first + n for n in beyond]
-            size += len(buckets.get(number, ())) - len(before)
+            else:
+                fresh += [first + n for n, key in enumerate(part) if key not in before]
+            if not shown.keys() <= before.keys():
+                buckets[number] = before | shown
+                size += len(buckets[number]) - len(before)
             first = last
-        return SeenLines(buckets, size), fresh
+        return SeenLines(buckets, more, size), fresh
 
     def since(self, horizon_ns: int) -> "SeenLines":
         """Return only the lines at or after a time, and those of the same second."""
         edge = horizon_ns >> _BUCKET_BITS
         if min(self._buckets, default=edge) >= edge:
             return self
-        return SeenLines({number: bucket for number, bucket in self._buckets.items() if number >= edge})
+        return self._without([number for number in self._buckets if number < edge])
 
     def capped(self, limit: int) -> tuple["SeenLines", int]:
         """Return at most about `limit` lines, oldest out, and the first time that is still whole.
@@ -168,30 +181,38 @@ class SeenLines(Mapping[int, Entry]):
         """
         if self._size <= limit:
             return self, 0
-        buckets = dict(self._buckets)
+        gone = []
         size = self._size
-        for number in sorted(buckets)[:-1]:
-            size -= len(buckets.pop(number))
+        for number in sorted(self._buckets)[:-1]:
+            gone.append(number)
+            size -= len(self._buckets[number])
             if size <= limit:
                 break
-        return SeenLines(buckets), min(buckets) << _BUCKET_BITS
+        kept = self._without(gone)
+        return kept, min(kept._buckets) << _BUCKET_BITS
+
+    def _without(self, numbers: Sequence[int]) -> "SeenLines":
+        buckets, more, size = dict(self._buckets), self._more, self._size
+        for number in numbers:
+            bucket = buckets.pop(number)
+            size -= len(bucket)
+            if not more.keys().isdisjoint(bucket):
+                more = {key: count for key, count in more.items() if key not in bucket}
+        return SeenLines(buckets, more, size)
 
 
-def _beyond(before: Mapping[int, Entry], keys: Sequence[int]) -> Sequence[int]:
-    """Return the positions of the rows that are more than `before` has of their kind."""
+def _beyond(before: Mapping[int, int], more: Mapping[int, int], keys: Sequence[int]) -> list[int]:
+    """Return the positions of the rows that are more than were known of their kind."""
     shown: Counter[int] = Counter()
     found = []
     for n, key in enumerate(keys):
         shown[key] += 1
-        if key not in before or shown[key] > before[key][1]:
+        if key not in before or shown[key] > more.get(key, 1):
             found.append(n)
     return found
 
 
-def _raised(before: Mapping[int, Entry], shown: Mapping[int, Entry], keys: Sequence[int]) -> dict[int, Entry]:
-    """Return a bucket in which each row counts at least as often as the page shows it."""
-    after = dict(before)
-    for key, count in Counter(keys).items():
-        if key not in before or count > before[key][1]:
-            after[key] = (shown[key][0], count)
-    return after
+def _raised(more: Mapping[int, int], keys: Sequence[int]) -> dict[int, int]:
+    """Return the counts above one, where each row counts at least as often as the page shows it."""
+    shown = {key: count for key, count in Counter(keys).items() if count > more.get(key, 1)}
+    return {**more, **shown}
