@@ -1,4 +1,4 @@
-"""How much is asked of a cloud: it grows with tasks and metrics, not with rules. The real command, a real server."""
+"""How much is asked of a cloud: it grows with tasks and metrics, not with rules. Real command and server."""
 
 from collections import Counter
 from collections.abc import Callable
