@@ -1,9 +1,14 @@
 import json
+import os
+import resource
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 GOOD = "rules:\n  - { name: idle, metric: gpu, below: 10% }\nchannels:\n  here: { url: 'console://' }\n"
 BAD = "rules:\n  - name: idle\n    metric: gpu\n    below: 10\n    for: 10\n"
 
@@ -153,3 +158,17 @@ def test_escape_codes_in_a_file_do_not_reach_the_terminal(on_terminal, rule_file
     assert "\x1b" not in ran.out
     assert "\u202e" not in ran.out
     assert "holds the control character U+001B" in ran.out
+
+
+def test_a_file_that_never_ends_is_refused_without_reading_it_to_the_end() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", "from watchdog.cli.main import main; main()", "check", "/dev/zero"],
+        cwd=ROOT,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (1, "")
+    assert ran.stdout.startswith("/dev/zero: the file is larger than 1024 KiB")

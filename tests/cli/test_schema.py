@@ -31,3 +31,13 @@ def test_a_document_that_is_not_there_is_one_line(watchdog) -> None:
     ran = watchdog("schema", "--docs", "gone.md")
 
     assert (ran.code, ran.err) == (1, "watchdog: gone.md: No such file or directory\n")
+
+
+def test_a_document_that_is_no_text_or_never_ends_is_one_line(watchdog, tmp_path: Path) -> None:
+    (tmp_path / "noise").write_bytes(b"\xff\xfe\x00")
+
+    for path, words in ((tmp_path / "noise", "it is not UTF-8 text"), (Path("/dev/zero"), "is no document")):
+        ran = watchdog("schema", "--docs", str(path))
+        assert (ran.code, ran.out) == (1, "")
+        assert words in ran.err
+        assert ran.err.count("\n") == 1

@@ -10,12 +10,13 @@ broken promise of the area. Exit code 1 if there is one. Findings of one place a
 """
 
 import argparse
+import resource
 import sys
 import time
 from collections import Counter
 
 from tests.fuzz import areas
-from tests.fuzz.running import Finding, Stopwatch, play
+from tests.fuzz.running import MEMORY, Finding, Stopwatch, play
 
 
 def main() -> int:
@@ -27,6 +28,7 @@ def main() -> int:
     parser.add_argument("--quiet", action="store_true", help="no progress")
     asked = parser.parse_args()
 
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     chosen = {name: areas.AREAS[name] for name in asked.only or areas.AREAS}
     weights = sum(area.weight for area in chosen.values())
     print(f"fuzz: seed {asked.seed}, {asked.cases} cases, {', '.join(chosen)}", flush=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import typer
 
-from tests.fuzz.mutating import NASTY_TEXTS, text
+from tests.fuzz.mutating import NASTY_TEXTS, garbled, text
 from tests.fuzz.running import Shown
 from watchdog.cli import main as program
 
@@ -65,6 +65,13 @@ watch: [ { source: alaya, task: "1", name: llama-70b } ]
 channels: { chat: { url: "console://terminal" }, hook: { url: "json://127.0.0.1:9/${KEY}" } }
 rules:
   - { name: gpu-idle, metric: gpu, below: 10%, for: 1h }
+"""
+DOTENV = b"""\
+OTHER="swordfish-2000"
+# a comment
+JOB_WATCHDOG_LOG_LEVEL=debug
+export JOB_WATCHDOG_LOG_FORMAT='text'
+JOB_WATCHDOG_RULES=rules.yaml
 """
 SCENARIO = """\
 length: 5m
@@ -142,6 +149,11 @@ def case(dice: random.Random, shown: Shown) -> str:
     arguments = _arguments(dice)
     shown(arguments)
     out, err = io.StringIO(), io.StringIO()
+    dotenv = Path(".env")
+    if dice.randrange(3) == 0:
+        dotenv.write_bytes(garbled(DOTENV, dice))
+    else:
+        dotenv.unlink(missing_ok=True)
     before = sys.stdin
     sys.stdin = io.StringIO(dice.choice(("", "\n", "y\n", "\x04", "q\n" * 50)))
     try:

@@ -3,6 +3,7 @@
 import contextlib
 import faulthandler
 import random
+import re
 import signal
 import time
 import traceback
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+MEMORY = 4 << 30  # bytes of addresses; an endless file must not take the machine with it
 LIMIT_S = 20.0  # CPU time of one case; the usual one takes a thousandth of it
 SHOWN = 1500
 Case = Callable[[random.Random, "Shown"], str]
@@ -90,6 +92,8 @@ def _finding(area: str, seed: int, number: int, shown: Shown, error: BaseExcepti
     ours = [frame for frame in frames if f"{Path('/watchdog/')}" in frame.filename] or frames
     last = ours[-1]
     place = f"{type(error).__name__} at {Path(last.filename).name}:{last.lineno}"
+    if isinstance(error, AssertionError):  # a promise is checked in one place, however it is broken
+        place += f": {re.sub(r'[0-9]+', '#', str(error))[:80]}"
     again = f"python -m tests.fuzz --only {area} --seed {seed} --first {number} --cases 1"
     told = "".join(traceback.format_exception(error, limit=-14))
     text = f"\n-- {area}: {place}\n{told}input: {repr(shown.value)[:SHOWN]}\nagain: {again}\n"

@@ -136,7 +136,10 @@ def _word(plural: str, count: int) -> str:
 
 def _lines(path: Path) -> list[str]:
     """Return the lines of a file, none if it cannot be read as text."""
+    from watchdog.config.yaml_nodes import MAX_BYTES
+
     try:
-        return split_lines(path.read_text(encoding="utf-8-sig"))
+        with path.open("rb") as file:  # it may be a device, which never ends
+            return split_lines(file.read(MAX_BYTES).decode("utf-8-sig"))
     except (OSError, ValueError):
         return []

@@ -178,6 +178,8 @@ def _check_dotenv(before: str, after: str, values: Mapping[str, str]) -> None:
 
 def read_text(path: Path) -> str:
     """Return a file's text, "" if there is none; raises ConfigError if it cannot be read."""
+    if path.exists() and not path.is_file():  # a device never ends
+        raise ConfigError([Problem(file=str(path), message="cannot be read: it is no file")])
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
