@@ -108,6 +108,7 @@ class Notice:
     active: bool = True
     lasting: bool = True
     exclude: tuple[str, ...] = ()  # channels not to use (a broken one cannot report itself)
+    concerned: tuple[str, ...] = ()  # of whom or what it is true, where more of it is worth an update
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +142,8 @@ class Incident:
     close_note: str = ""  # "while the watchdog was not running", an error's name
     members: tuple[IncidentMember, ...] = ()
     count: int = 0  # events seen
-    fingerprints: tuple[str, ...] = ()  # events: distinct masked fingerprints, newest last, capped
+    # Events: distinct masked fingerprints, newest last, capped. Notices: all who, or what, they concerned.
+    fingerprints: tuple[str, ...] = ()
     returns: int = 0  # states: how often it had come and gone lately when this one opened, see `flapping`
     evicted: int = 0  # events: fingerprints forgotten because there were too many
     late: bool = False  # events: became visible well after they happened

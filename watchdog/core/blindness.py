@@ -264,7 +264,13 @@ def _notice(subject: str, group: list[ProbeState], names: Mapping[str, Task]) ->
         params["tasks"] = str(len(tasks))
     alone = names.get(tasks[0]) if len(tasks) == 1 and not wide else None
     labels = Labels({SOURCE: source}) if alone is None else alone.identity
-    return Notice(kind=NoticeKind.SOURCE_BLIND, subject=subject, labels=labels, params=params)
+    return Notice(
+        kind=NoticeKind.SOURCE_BLIND,
+        subject=subject,
+        labels=labels,
+        params=params,
+        concerned=tuple(tasks) if subject.endswith(_SOME) else (),
+    )
 
 
 def _age(state: ProbeState) -> tuple[bool, str, ProbeKey]:

@@ -4,12 +4,12 @@ The same (kind, subject) is one incident. A lasting one opens and closes; the ot
 and about the same subject again an hour later at the earliest.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
 from watchdog.core.alerts import Change, CloseReason, Incident, Notice, NoticeKind, Transition, incident_id
-from watchdog.core.events import NOTICE_QUIET
+from watchdog.core.events import FINGERPRINTS_KEPT, NOTICE_QUIET
 from watchdog.core.incidents import SUBJECT, Book, Step, closed, join, take_in, transition
 from watchdog.core.moments import Tick
 
@@ -46,10 +46,36 @@ def _said_once(notice: Notice, before: Incident | None, tick: Tick) -> Step:
     if before is None:
         return _opened(notice, tick)
     if before.event and tick.moment.watched - before.touched < NOTICE_QUIET:
-        return Step(incidents=(replace(before, count=before.count + 1),))
+        return _said_again(notice, before, tick)
     quiet = closed(before, CloseReason.QUIET, tick.at)
     ended = Step(incidents=(quiet,), transitions=(transition(quiet, Change.CLOSED),))
     return join((ended, _opened(notice, tick)))
+
+
+def _said_again(notice: Notice, before: Incident, tick: Tick) -> Step:
+    """Count it; if it is about something else than before, that is told too."""
+    facts = tuple(dict.fromkeys((*before.fingerprints, *notice.concerned)))[-FINGERPRINTS_KEPT:]
+    after = replace(before, count=before.count + 1)
+    if facts == before.fingerprints:
+        return Step(incidents=(after,))
+    after = replace(
+        after,
+        fingerprints=facts,
+        params=_stretched(before.params, notice.params, after.count),
+        updated_at=tick.at,
+    )
+    return Step(incidents=(after,), transitions=(transition(after, Change.GREW),))
+
+
+def _stretched(before: Mapping[str, str], now: Mapping[str, str], count: int) -> Mapping[str, str]:
+    """Return the params of several stretches of time: from the first one to the last."""
+    params = {**before, **now}
+    if {"from", "to"} <= now.keys():
+        begins = (before.get("first") or before.get("from", ""), now["from"])
+        ends = (before.get("last") or before.get("to", ""), now["to"])
+        params |= {"first": min(filter(None, begins)), "last": max(ends), "stretches": str(count)}
+        params |= {"from": "", "to": ""}
+    return params
 
 
 def _opened(notice: Notice, tick: Tick) -> Step:
@@ -69,23 +95,33 @@ def _opened(notice: Notice, tick: Tick) -> Step:
         notice=notice.kind,
         params={**notice.params, SUBJECT: notice.subject},
         touched=tick.moment.watched,
+        fingerprints=notice.concerned,
     )
     return Step(incidents=(incident,), transitions=(transition(incident, Change.OPENED),))
 
 
 def _going_on(notice: Notice, before: Incident, tick: Tick) -> Step:
-    """Keep what will be said at the end up to date; only a higher severity is told."""
+    """Keep what will be said at the end up to date; a higher severity is told, and who else is concerned."""
+    concerned = tuple(dict.fromkeys((*before.fingerprints, *notice.concerned)))
+    params = {**before.params, **notice.params}
+    if "since" in before.params and "since" in notice.params:  # those who were first may see again already
+        params["since"] = min(before.params["since"], notice.params["since"])
     worse = notice.severity.rank > before.severity.rank
     after = replace(
         before,
         severity=notice.severity if worse else before.severity,
-        params={**before.params, **notice.params},
+        params=params,
         exclude=notice.exclude,
+        fingerprints=concerned,
     )
     if after == before:
         return Step()
     after = replace(after, updated_at=tick.at)
-    transitions: tuple[Transition, ...] = (transition(after, Change.ESCALATED),) if worse else ()
+    transitions: tuple[Transition, ...] = ()
+    if worse:
+        transitions = (transition(after, Change.ESCALATED),)
+    elif concerned != before.fingerprints:
+        transitions = (transition(after, Change.GREW),)
     return Step(incidents=(after,), transitions=transitions)
 
 

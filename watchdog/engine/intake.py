@@ -372,6 +372,7 @@ def _log_notices(lines: LinesArrived) -> Iterable[Notice]:
                 "reason": str(stretch.reason),
             },
             lasting=False,
+            concerned=(f"{stretch.start_ns}-{stretch.end_ns}",),
         )
 
 

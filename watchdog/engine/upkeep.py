@@ -49,6 +49,7 @@ class Upkeep:
     _missed: deque[int] = field(default_factory=lambda: deque(maxlen=OF_SLOTS))
     _slow_for: dict[str, int] = field(default_factory=dict)  # rule → slots in a row
     _tidied: timedelta = timedelta.min
+    _mentioned: set[tuple[NoticeKind, str]] = field(default_factory=set)  # in the slot before
 
     def tidy(self, watched: timedelta) -> None:
         """Once an hour, forget series that others have long taken the place of."""
@@ -62,6 +63,10 @@ class Upkeep:
         now += [*self._crowded(), *self._overfull()]
         yield from now
         subjects = {(notice.kind, notice.subject) for notice in now}
+        over = {one for one in self._mentioned - subjects if self._known(*one)}
+        for kind, subject in sorted(over):  # it may wait to be said, see `damping`
+            yield Notice(kind=kind, subject=subject, active=False)
+        self._mentioned = (self._mentioned | subjects) - over
         for (_, subject), incident in self.world.book.open.items():
             if self._is_over(incident) and (incident.notice, subject) not in subjects:
                 assert incident.notice is not None
@@ -72,9 +77,12 @@ class Upkeep:
         if incident.notice is NoticeKind.RULE_SLOW:
             return "rule" in incident.params
         if incident.notice is NoticeKind.LOG_LAG:
-            task = incident.params.get(SUBJECT, "")
-            return task not in self.world.states or self._readable(task)
+            return self._known(incident.notice, incident.params.get(SUBJECT, ""))
         return incident.notice in _KINDS
+
+    def _known(self, kind: NoticeKind, subject: str) -> bool:
+        """Whether what is not mentioned is over; of a log that cannot be read nobody knows."""
+        return kind is not NoticeKind.LOG_LAG or subject not in self.world.states or self._readable(subject)
 
     def _late(self, tick: Tick, pulse: Pulse) -> Iterator[Notice]:
         self._missed.append(0 if tick.settling else tick.missed)

@@ -145,6 +145,7 @@ ENGLISH = Wording(
     notice_happened="At {since} {zone}",
     notice_since="Since {since} {zone}, for {duration}",
     notice_param="{name}: {value}",
+    notice_update="more affected",
     notice_reminder="reminder {number}",
     notice_next="Will remind in {repeat} while it lasts, and say when it is over.",
 )

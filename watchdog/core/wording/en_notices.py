@@ -20,7 +20,7 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
         body=(
             "{source} has given no usable answer for {capability} since {since} ({duration}): {failure}.",
             "It said: {detail}",
-            "Concerned: task {task}.",
+            "Concerned: {task}.",
             "Until it can be read again, what depends on it neither fires nor recovers.",
         ),
         over_title=(
@@ -100,6 +100,7 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
         title=("left log lines of {task} unread", "left log lines unread: {subject}"),
         body=(
             "Lines from {from} to {to} were not read.",
+            "Lines were not read in {stretches} stretches between {first} and {last}.",
             "Only lines that contain “{contains}” were asked for.",
             "Why: {reason}",
             "An error in the unread lines has not been seen.",

@@ -154,5 +154,6 @@ class Wording:
     notice_happened: str
     notice_since: str
     notice_param: str
+    notice_update: str
     notice_reminder: str
     notice_next: str

@@ -35,6 +35,8 @@ def notice_title(notification: Notification, voice: Voice) -> str:
     title = words.title_notice.format(severity=severity, text=said)
     if notification.kind is MessageKind.REMINDER:
         title += " · " + words.notice_reminder.format(number=notification.reminder)
+    if notification.kind is MessageKind.UPDATE:
+        title += " · " + words.notice_update
     return title
 
 

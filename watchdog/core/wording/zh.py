@@ -189,6 +189,7 @@ CHINESE = Wording(
     notice_happened="时间：{since}（{zone}）",
     notice_since="开始于 {since}（{zone}），已持续 {duration}",
     notice_param="{name}：{value}",
+    notice_update="影响扩大",
     notice_reminder="第 {number} 次提醒",
     notice_next="如仍持续，{repeat}后再次提醒；结束时会通知。",
 )

@@ -93,6 +93,7 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
         title=("{task} 有日志未读取", "有日志未读取：{subject}"),
         body=(
             "{from} 至 {to} 的日志没有读取。",
+            "{first} 至 {last} 之间有 {stretches} 段日志没有读取。",
             "只读取了包含“{contains}”的行。",
             "原因：{reason}",
             "未读部分中的错误不会被发现。",
