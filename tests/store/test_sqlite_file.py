@@ -208,6 +208,16 @@ def test_a_folder_in_place_of_the_file_is_said(path: Path, t0: datetime) -> None
         SqliteStore.open(path, started=t0)
 
 
+def test_a_link_that_leads_to_itself_is_said(path: Path, t0: datetime) -> None:
+    path.parent.mkdir()
+    path.symlink_to(path.name)
+
+    with pytest.raises(StoreError, match="symbolic links"):
+        SqliteStore.open(path, started=t0)
+    with pytest.raises(StoreError, match="there is no state file"):
+        SqliteReader.open(path)
+
+
 def test_a_file_removed_while_open_is_noticed(store: SqliteStore, path: Path, burst: Burst) -> None:
     store.commit_slot(burst(0, 1))
     aside = path.with_name("aside")

@@ -151,7 +151,7 @@ class _Wizard:
         if path.exists() and not self.given.force:
             hint = "--force writes over it; another name writes beside it: watchdog init other.yaml"
             raise ConfigError([Problem(file=str(path), message="is there already", hint=hint)])
-        if not path.resolve().parent.is_dir():
+        if not Path(os.path.realpath(path)).parent.is_dir():
             raise ConfigError([Problem(file=str(path), message="its folder does not exist")])
 
     def _check_words(self) -> None:

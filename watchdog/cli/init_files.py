@@ -195,7 +195,7 @@ def write_whole(path: Path, text: str, mode: int) -> None:
     Raises:
         ConfigError: it cannot be written; what was there before is still there.
     """
-    target = path.resolve()
+    target = Path(os.path.realpath(path))
     temporary = ""
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)

@@ -3,6 +3,7 @@
 Works beside a running daemon and without one; never migrates, repairs or locks out anybody.
 """
 
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -44,7 +45,7 @@ class SqliteReader:
         Raises:
             StoreError: there is none, or it cannot be read; says why.
         """
-        path = path.absolute().resolve()
+        path = Path(os.path.realpath(path))  # also of a link that leads nowhere
         if not path.exists():
             raise StoreError(f"there is no state file {path}: the watchdog has not run with it yet")
         database = Database(lambda: _connect(path, busy), str(path), path)

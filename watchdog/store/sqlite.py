@@ -47,7 +47,7 @@ class SqliteStore:
             StateHeldError: another daemon holds it; the text names it.
             StoreError: it cannot be opened, is damaged, or a newer program wrote it.
         """
-        path = path.absolute().resolve()
+        path = Path(os.path.realpath(path))  # also of a link that leads nowhere
         _make_folder(path.parent)
         lock = StateLock(lock_path(path), started)
         try:
