@@ -153,8 +153,8 @@ FAULTS = (
     ),
     Fault(
         "core/reading.py",
-        "min(new_lines[-1].time_ns, limit)",
-        "new_lines[-1].time_ns",
+        "min(new_lines.times[-1], limit)",
+        "new_lines.times[-1]",
         "the cursor passes lines that were not read",
         READING,
     ),

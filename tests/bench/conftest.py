@@ -14,7 +14,7 @@ import pytest
 from watchdog.core.conditions.kinds import LogEvent, LogMatch
 from watchdog.core.conditions.log import log_occurrences
 from watchdog.core.durations import from_ns
-from watchdog.core.logs import LogLine, LogQuery, StreamKey
+from watchdog.core.logs import LogLine, LogQuery, LogRows, StreamKey
 from watchdog.core.reading import absorb, first_run, plan
 from watchdog.core.rules import Rule
 from watchdog.core.scanning import LogScanner
@@ -149,7 +149,7 @@ def _read_through(texts: Sequence[str], patterns: Sequence[str]) -> Read:
     pages = iter(range(0, len(rows), ROWS - 1))  # a page begins with the last moment of the one before
     while query is not None:
         bodies = [_body(rows[first : first + ROWS]) for first in islice(pages, PAGES_A_ROUND)]
-        new: list[LogLine] = []
+        new: list[LogRows] = []
         began = process_time()
         for body in bodies:
             asked = process_time()
@@ -157,15 +157,16 @@ def _read_through(texts: Sequence[str], patterns: Sequence[str]) -> Read:
             decoding += process_time() - asked
             absorbed = absorb(state, query, page, at_ns)
             state, query = absorbed.state, absorbed.next_query
-            new += absorbed.new_lines
+            new.append(LogRows.of(absorbed.new_lines))
             if query is None:
                 break
-        hits = scanner.scan(task, new)
+        rows_new = LogRows.joined(new)
+        hits = scanner.scan(task, rows_new)
         found = [
             log_occurrences(rule, task, own, from_ns(at_ns)) for rule in rules if (own := hits.of(rule.name))
         ]
         seconds += process_time() - began
-        lines += len(new)
+        lines += len(rows_new)
         matching += len({number for own in hits.by_rule.values() for number in own.matched})
         occurrences += sum(map(len, found))
         if not bodies:

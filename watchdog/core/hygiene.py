@@ -15,7 +15,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from watchdog.core.logs import LogLine
+from watchdog.core.logs import LogLine, LogRows
 
 SCANNED = 16_384  # characters of one line that patterns see
 SHOWN = 4_096  # characters of one line that are kept and shown
@@ -75,15 +75,16 @@ class CleanLine:
 class CleanLines(Sequence[CleanLine]):
     """Clean lines in columns. A `CleanLine` is made when it is asked for.
 
-    rows: of each line, the row it came from. cuts: number of a line → characters nobody looked at.
+    cuts: number of a line → characters nobody looked at.
     """
 
-    __slots__ = ("_blocks", "cuts", "rows", "texts")
+    __slots__ = ("_blocks", "cuts", "pods", "texts", "times")
 
-    def __init__(self, rows: list[LogLine], texts: list[str], cuts: dict[int, int]) -> None:
-        self.rows = rows
-        self.texts = texts
-        self.cuts = cuts
+    def __init__(self) -> None:
+        self.times: list[int] = []
+        self.pods: list[str] = []
+        self.texts: list[str] = []
+        self.cuts: dict[int, int] = {}
         self._blocks: list[tuple[int, str]] = []  # number of its first line, and the lines, joined
 
     def __len__(self) -> int:
@@ -96,10 +97,10 @@ class CleanLines(Sequence[CleanLine]):
     def __getitem__(self, number: int | slice) -> CleanLine | Sequence[CleanLine]:
         if isinstance(number, slice):
             return tuple(self[n] for n in range(*number.indices(len(self))))
-        row, text = self.rows[number], self.texts[number]
+        text = self.texts[number]
         prefix, rank = _peeled(text)
         cut = self.cuts.get(range(len(self))[number], 0) if self.cuts else 0
-        return CleanLine(row.time_ns, row.pod, text, prefix, rank, cut)
+        return CleanLine(self.times[number], self.pods[number], text, prefix, rank, cut)
 
     def holding(self, word: str) -> list[int]:
         """Return the numbers of the lines that hold a word; no line breaks in it."""
@@ -123,14 +124,22 @@ class CleanLines(Sequence[CleanLine]):
         if not gone:
             return self
         kept = [number for number in range(len(self)) if number not in gone]
-        cuts = {place: self.cuts[number] for place, number in enumerate(kept) if number in self.cuts}
-        return CleanLines([self.rows[n] for n in kept], [self.texts[n] for n in kept], cuts)
+        lines = CleanLines()
+        lines.add(LogRows(self.times, self.pods, self.texts).picked(kept))
+        lines.cuts = {place: self.cuts[number] for place, number in enumerate(kept) if number in self.cuts}
+        return lines
+
+    def add(self, rows: LogRows) -> None:
+        """Add rows that are clean."""
+        self.times += rows.times
+        self.pods += rows.pods
+        self.texts += rows.texts
 
 
 def clean(rows: Iterable[LogLine]) -> CleanLines:
     """Return the lines of some rows, in order, empty ones left out."""
-    rows = list(rows)
-    lines = CleanLines([], [], {})
+    rows = rows if isinstance(rows, LogRows) else LogRows.of(tuple(rows))
+    lines = CleanLines()
     for begin in range(0, len(rows), _BLOCK):
         _add_block(lines, rows[begin : begin + _BLOCK])
     return lines
@@ -146,19 +155,13 @@ def shortened(text: str, limit: int) -> str:
     return _cut(text, limit)[0]
 
 
-def _add_block(lines: CleanLines, rows: Sequence[LogLine]) -> None:
+def _add_block(lines: CleanLines, rows: LogRows) -> None:
     """Add the lines of some rows: as they are, but for those in need of more than an end without blanks."""
-    texts = [row.text for row in rows]
     begin = 0
-    for doubtful in (*_doubtful(texts), len(rows)):
-        plain = list(map(str.rstrip, texts[begin:doubtful]))
-        if all(plain):
-            lines.rows += rows[begin:doubtful]
-            lines.texts += plain
-        else:
-            kept = [n for n, text in enumerate(plain, begin) if text]
-            lines.rows += [rows[n] for n in kept]
-            lines.texts += [plain[n - begin] for n in kept]
+    for doubtful in (*_doubtful(rows.texts), len(rows)):
+        texts = list(map(str.rstrip, rows.texts[begin:doubtful]))
+        plain = LogRows(rows.times[begin:doubtful], rows.pods[begin:doubtful], texts)
+        lines.add(plain if all(texts) else plain.picked([n for n, text in enumerate(texts) if text]))
         if doubtful < len(rows):
             _add_row(lines, rows[doubtful])
         begin = doubtful + 1
@@ -193,8 +196,7 @@ def _add_row(lines: CleanLines, row: LogLine) -> None:
             if text:
                 if cut:
                     lines.cuts[len(lines)] = cut
-                lines.rows.append(row)
-                lines.texts.append(text)
+                lines.add(LogRows((row.time_ns,), (row.pod,), (text,)))
 
 
 def _states(piece: str) -> Iterator[str]:

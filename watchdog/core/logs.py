@@ -3,11 +3,10 @@
 Owns the values only; reading is `reading`, cleaning `hygiene`, secrets `masking`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import repeat
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 
 class LogLine(NamedTuple):
@@ -21,9 +20,78 @@ class LogLine(NamedTuple):
     text: str
 
 
-def log_lines(times: Iterable[int], pods: Iterable[str], texts: Iterable[str]) -> list[LogLine]:
-    """Return lines made of columns of the same length."""
-    return list(map(tuple.__new__, repeat(LogLine), zip(times, pods, texts, strict=True)))
+class LogRows(Sequence[LogLine]):
+    """Lines in columns, equal to any sequence of the same lines; never changed in place.
+
+    A line becomes an object when it is asked for: with one of its own for each of millions, the garbage
+    collector walks through them again and again.
+    """
+
+    __slots__ = ("pods", "texts", "times")
+
+    def __init__(
+        self, times: Sequence[int] = (), pods: Sequence[str] = (), texts: Sequence[str] = ()
+    ) -> None:
+        self.times = times
+        self.pods = pods
+        self.texts = texts
+
+    @classmethod
+    def of(cls, lines: Sequence[LogLine]) -> "LogRows":
+        """Return some lines in columns; themselves if they are."""
+        if isinstance(lines, LogRows):
+            return lines
+        times, pods, texts = zip(*lines, strict=True) if lines else ((), (), ())
+        return cls(list(times), list(pods), list(texts))
+
+    @classmethod
+    def joined(cls, parts: Iterable["LogRows"]) -> "LogRows":
+        """Return the lines of all parts, one part after the other."""
+        times: list[int] = []
+        pods: list[str] = []
+        texts: list[str] = []
+        for part in parts:
+            times += part.times
+            pods += part.pods
+            texts += part.texts
+        return cls(times, pods, texts)
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @overload
+    def __getitem__(self, number: int) -> LogLine: ...
+    @overload
+    def __getitem__(self, number: slice) -> "LogRows": ...
+    def __getitem__(self, number: int | slice) -> "LogLine | LogRows":
+        if isinstance(number, slice):
+            return LogRows(self.times[number], self.pods[number], self.texts[number])
+        return LogLine(self.times[number], self.pods[number], self.texts[number])
+
+    def __iter__(self) -> Iterator[LogLine]:
+        return map(LogLine, self.times, self.pods, self.texts)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(one == two for one, two in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    def picked(self, numbers: Sequence[int]) -> "LogRows":
+        """Return the lines with these numbers, in this order."""
+        times, pods, texts = self.times, self.pods, self.texts
+        return LogRows([times[n] for n in numbers], [pods[n] for n in numbers], [texts[n] for n in numbers])
+
+    def in_order(self) -> "LogRows":
+        """Return them in order of time, equal times as they are."""
+        if self.times == sorted(self.times):
+            return self
+        return self.picked(sorted(range(len(self)), key=self.times.__getitem__))
 
 
 class ReadKind(StrEnum):
@@ -57,7 +125,7 @@ class LogPage:
     that it finds its place again after a restart; nobody else reads it.
     """
 
-    lines: tuple[LogLine, ...]
+    lines: Sequence[LogLine]
     full: bool
     remarks: tuple[str, ...] = ()
     lost_ns: tuple[int, int] | None = None

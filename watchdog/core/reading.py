@@ -5,15 +5,14 @@ the next question. The state it returns is a candidate; only T1 makes it true, a
 from an older state yields the same lines. Knows neither sources nor what lines mean.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
-from operator import attrgetter
 
 from watchdog.core.durations import duration_ns
-from watchdog.core.logs import LogLine, LogPage, LogQuery, Progress, ReadKind, StreamKey, StreamState
+from watchdog.core.logs import LogLine, LogPage, LogQuery, LogRows, Progress, ReadKind, StreamKey, StreamState
 from watchdog.core.seen import SeenLines, line_hashes
 
 # One round (a slot): first what was passed over (GAP), then what is new (HEAD, from the cursor minus
@@ -21,7 +20,6 @@ from watchdog.core.seen import SeenLines, line_hashes
 # HEAD began, so the two together have read everything visible at that slot, back to `sweep` before
 # the previous one: no line that is up to `sweep` late is missed.
 _ORDER = (ReadKind.GAP, ReadKind.HEAD, ReadKind.SWEEP)
-_TIME = attrgetter("time_ns")
 _ROUND = 50  # a page with a multiple of this many rows may be the server's own, smaller maximum
 
 
@@ -63,7 +61,7 @@ class Absorbed:
     """What one page brought. `new_lines` are in order of time, equal times in the page's order."""
 
     state: StreamState
-    new_lines: tuple[LogLine, ...]
+    new_lines: Sequence[LogLine]
     next_query: LogQuery | None  # None: this round is done
     late: int = 0  # new lines older than what was already consumed, and than the overlap
     lag_ns: int = 0  # how far the reader is behind the slot; 0 = it reached the end
@@ -123,7 +121,7 @@ def count_baseline(query: LogQuery, page: LogPage) -> tuple[int, LogQuery | None
         return len(page.lines), None
     if following.start_ns == query.start_ns:  # the same span again, in a smaller piece
         return 0, following
-    return sum(line.time_ns < following.start_ns for line in page.lines), following
+    return sum(time_ns < following.start_ns for time_ns in LogRows.of(page.lines).times), following
 
 
 def plan(state: StreamState, at_ns: int, policy: ReadingPolicy = _DEFAULT) -> LogQuery:
@@ -159,9 +157,9 @@ def absorb(
     horizon_ns = min(state.cursor_ns, at_ns - duration_ns(policy.overlap))
     return Absorbed(
         state=after,
-        new_lines=tuple(new_lines),
+        new_lines=new_lines,
         next_query=_next_query(after, at_ns, policy),
-        late=0 if query.kind is ReadKind.GAP else bisect_left(new_lines, horizon_ns, key=_TIME),
+        late=0 if query.kind is ReadKind.GAP else bisect_left(new_lines.times, horizon_ns),
         lag_ns=_lag(after, at_ns),
         unread=(*step.unread, *_lost(page)),
     )
@@ -221,7 +219,7 @@ class _Step:
 
 
 def _step(query: LogQuery, page: LogPage) -> _Step:
-    times = [line.time_ns for line in page.lines]
+    times = LogRows.of(page.lines).times
     if not page.full and (not times or len(times) % _ROUND):
         return _Step(following=_next_piece(query))
     newest = max(times, default=query.start_ns)
@@ -325,41 +323,40 @@ def _begun(state: StreamState, query: LogQuery, at_ns: int, policy: ReadingPolic
     return replace(state, progress=progress)
 
 
-def _unseen(state: StreamState, query: LogQuery, page: LogPage) -> tuple[SeenLines, Sequence[LogLine]]:
+def _unseen(state: StreamState, query: LogQuery, page: LogPage) -> tuple[SeenLines, LogRows]:
     """Return what was seen with this page, and the rows beyond what was seen before, in order of time.
 
     A page shows every row of a moment, save the last one of a full page; the count within one
     page is therefore never too high, and reading a page twice changes nothing.
     """
-    lines = _wanted(state, query, sorted(page.lines, key=_TIME))
-    times = [line.time_ns for line in lines]
-    seen, fresh = SeenLines.of(state.seen).with_page(line_hashes(lines), times)
-    return seen, lines if len(fresh) == len(lines) else [lines[n] for n in fresh]
+    rows = _wanted(state, query, LogRows.of(page.lines).in_order())
+    seen, fresh = SeenLines.of(state.seen).with_page(line_hashes(rows), rows.times)
+    return seen, rows if len(fresh) == len(rows) else rows.picked(fresh)
 
 
-def _wanted(state: StreamState, query: LogQuery, lines: Sequence[LogLine]) -> Sequence[LogLine]:
+def _wanted(state: StreamState, query: LogQuery, rows: LogRows) -> LogRows:
     """Return those of some lines, which are in order of time, that are what was asked for."""
     if query.kind is ReadKind.GAP:
-        begin, end = query.start_ns, _until(query)
-        return [one for one in lines if begin <= one.time_ns <= end and state.key.prefilter in one.text]
-    return lines[bisect_left(lines, state.progress.floor_ns + 1, key=_TIME) :]
+        rows = rows[bisect_left(rows.times, query.start_ns) : bisect_right(rows.times, _until(query))]
+        return rows.picked([n for n, text in enumerate(rows.texts) if state.key.prefilter in text])
+    return rows[bisect_left(rows.times, state.progress.floor_ns + 1) :]
 
 
-def _cursor(state: StreamState, query: LogQuery, step: _Step, new_lines: Sequence[LogLine]) -> int:
+def _cursor(state: StreamState, query: LogQuery, step: _Step, new_lines: LogRows) -> int:
     if query.kind is not ReadKind.HEAD or not new_lines:
         return state.cursor_ns
     # Not past what is still to be read, and not to a moment that lies in the future.
     limit = _until(query) if step.following is None else step.following.start_ns
-    return max(state.cursor_ns, min(new_lines[-1].time_ns, limit))
+    return max(state.cursor_ns, min(new_lines.times[-1], limit))
 
 
-def _noted(
-    state: StreamState, new_lines: Sequence[LogLine], at_ns: int, policy: ReadingPolicy
-) -> StreamState:
+def _noted(state: StreamState, new_lines: LogRows, at_ns: int, policy: ReadingPolicy) -> StreamState:
     if not new_lines:
         return state
     newest, arrived = dict(state.newest_ns), dict(state.arrived_ns)
-    for pod, time_ns in {line.pod: line.time_ns for line in new_lines}.items():  # the last one of each
+    for pod, time_ns in dict(
+        zip(new_lines.pods, new_lines.times, strict=True)
+    ).items():  # the last one of each
         newest[pod] = max(newest.get(pod, time_ns), time_ns)
         arrived[pod] = at_ns  # also if our clock was set back
     if len(arrived) > policy.max_pods:

@@ -10,12 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice
-from operator import attrgetter
 
 from watchdog.core.conditions.kinds import LogCount, LogEvent, LogMatch
 from watchdog.core.fingerprints import line_fingerprint
 from watchdog.core.hygiene import CleanLine, CleanLines, clean, shown
-from watchdog.core.logs import LogLine
+from watchdog.core.logs import LogLine, LogRows
 from watchdog.core.masking import mask, mask_all
 from watchdog.core.outcomes import EvidenceLine
 from watchdog.core.protocols import Pattern, PatternEngine
@@ -56,11 +55,11 @@ class Page:
 
     def _next(self, number: int, count: int, step: int) -> Sequence[int]:
         """The numbers of the next lines of the same pod in one direction, nearest first."""
-        rows = self.lines.rows
-        pod = rows[number].pod
-        near = range(number + step, min(max(number + step * _NEAR, -1), len(rows)), step)
-        found = list(islice((n for n in near if rows[n].pod == pod), count))
-        if len(found) == count or near.stop in (-1, len(rows)):
+        pods = self.lines.pods
+        pod = pods[number]
+        near = range(number + step, min(max(number + step * _NEAR, -1), len(pods)), step)
+        found = list(islice((n for n in near if pods[n] == pod), count))
+        if len(found) == count or near.stop in (-1, len(pods)):
             return found
         own = self._pods()[pod]
         place = bisect_left(own, number)
@@ -69,8 +68,8 @@ class Page:
     def _pods(self) -> dict[str, list[int]]:
         """The numbers of each pod's lines."""
         if not self._by_pod:
-            for number, row in enumerate(self.lines.rows):
-                self._by_pod.setdefault(row.pod, []).append(number)
+            for number, pod in enumerate(self.lines.pods):
+                self._by_pod.setdefault(pod, []).append(number)
         return self._by_pod
 
     def evidence(self, number: int, *, matched: bool = False, repeated: int = 1) -> EvidenceLine:
@@ -164,7 +163,7 @@ class LogScanner:
 
         rows: as the source served them; cleaned here, and put in order of time.
         """
-        everything = clean(sorted(rows, key=attrgetter("time_ns")))
+        everything = clean(LogRows.of(rows).in_order())
         lines = everything.without(everything.holding(OWN_LINE))
         before = self._open.get(task.key, _Open())
         joined = join(lines, before.blocks)

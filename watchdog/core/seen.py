@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from watchdog.core.logs import LogLine
+from watchdog.core.logs import LogLine, LogRows
 
 _BUCKET_BITS = 30  # 2^30 ns = 1.07 s
 
@@ -37,9 +37,10 @@ def line_hash(line: LogLine) -> int:
 
 def line_hashes(lines: Sequence[LogLine]) -> list[int]:
     """Return the identity of each row; the same for the same row, today and after a restart."""
-    if not lines:
+    rows = LogRows.of(lines)
+    times, pods, texts = rows.times, rows.pods, rows.texts
+    if not times:
         return []
-    times, pods, texts = zip(*lines, strict=True)
     numbers = {pod: number for number, pod in enumerate(dict.fromkeys(pods))}
     of_pod = _polynomials(tuple(numbers)) * np.uint64(_BASE)
     found = np.fromiter(times, np.int64, len(times)).view(np.uint64) * np.uint64(_TIME)

@@ -91,7 +91,7 @@ def join(lines: CleanLines, before: Mapping[Key, OpenBlock] | None = None) -> Jo
         if draft is None and starts:
             drafts[key] = _Draft(key, depth=1, lines=[number], time_ns=line.time_ns)
             writing[line.pod] += 1
-    left = _left(drafts, max((row.time_ns for row in lines.rows), default=0) if drafts else 0)
+    left = _left(drafts, max(lines.times, default=0) if drafts else 0)
     ended = [draft.block(still_open=False) for draft in found]
     lasting = [draft.block(still_open=key in left) for key, draft in drafts.items()]
     blocks = sorted((b for b in (*ended, *lasting) if b.lines), key=lambda block: block.lines[0])
@@ -109,7 +109,7 @@ def _concerned(lines: CleanLines, writing: Mapping[str, int]) -> Iterator[tuple[
         for number in range(begin, start):
             if not writing:
                 break
-            if lines.rows[number].pod in writing:
+            if lines.pods[number] in writing:
                 yield number, False
         if start < len(lines):
             yield start, True

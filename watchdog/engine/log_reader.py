@@ -8,9 +8,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import cast
 
 from watchdog.core.durations import duration_ns, to_ns
-from watchdog.core.logs import LogLine, StreamKey, StreamState
+from watchdog.core.logs import LogLine, LogRows, StreamKey, StreamState
 from watchdog.core.reading import (
     Unread,
     absorb,
@@ -70,7 +71,7 @@ class LogReader:
                 page = await source.logs(self.task, query)
                 absorbed = absorb(self.state, query, page, at_ns)
                 self.state = absorbed.state
-                arrived.lines.extend(absorbed.new_lines)
+                arrived.lines.append(LogRows.of(absorbed.new_lines))
                 arrived.unread.extend(absorbed.unread)
                 arrived.remarks.extend(page.remarks)
                 if absorbed.next_query is None:
@@ -110,7 +111,8 @@ class LogReader:
             LinesArrived(
                 task=self.task,
                 state=state,
-                lines=tuple(arrived.lines),
+                # Columns; whoever takes them asks for no more than a sequence gives.
+                lines=cast("tuple[LogLine, ...]", LogRows.joined(arrived.lines)),
                 unread=tuple(arrived.unread),
                 unsearched=arrived.unsearched,
                 remarks=tuple(dict.fromkeys(arrived.remarks)),
@@ -128,7 +130,7 @@ class _Round:
     __slots__ = ("lines", "remarks", "unread", "unsearched")
 
     def __init__(self) -> None:
-        self.lines: list[LogLine] = []
+        self.lines: list[LogRows] = []
         self.unread: list[Unread] = []
         self.remarks: list[str] = []
         self.unsearched: tuple[str, ...] = ()

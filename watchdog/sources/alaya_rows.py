@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from watchdog.core.logs import LogLine, log_lines
+from watchdog.core.logs import LogLine, LogRows
 
 _NS = Annotated[int, msgspec.Meta(gt=0, le=(1 << 63) - 1)]
 
@@ -31,7 +31,7 @@ class _Documented(msgspec.Struct, gc=False, rename="camel"):
 _PAGE = msgspec.json.Decoder(list[_Documented], strict=False)  # not strict: digits within quotes are an int
 
 
-def documented_lines(data: msgspec.Raw) -> list[LogLine] | None:
+def documented_lines(data: msgspec.Raw) -> LogRows | None:
     """Return the lines of a page, in its order; None if any row is not quite as documented."""
     try:
         rows = _PAGE.decode(data)
@@ -40,14 +40,14 @@ def documented_lines(data: msgspec.Raw) -> list[LogLine] | None:
     pods, texts = [row.pod_name for row in rows], [row.log for row in rows]
     if "\x00" in "".join(texts) or "\x00" in "".join(pods):
         return None
-    return log_lines([row.timestamp for row in rows], pods, texts)
+    return LogRows([row.timestamp for row in rows], pods, texts)
 
 
-def row_lines(rows: Sequence[Row]) -> tuple[list[LogLine], int]:
+def row_lines(rows: Sequence[Row]) -> tuple[LogRows, int]:
     """Return the rows that have a time and a text as lines, in their order, and how many have no time."""
     timed = [(time, row) for row in rows if (time := _nanoseconds(row.timestamp)) is not None]
     lines = [LogLine(time, _text(row.pod_name), _text(row.log)) for time, row in timed if row.log is not None]
-    return lines, len(rows) - len(timed)
+    return LogRows.of(lines), len(rows) - len(timed)
 
 
 def _nanoseconds(value: object) -> int | None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from itertools import pairwise
-from operator import attrgetter
 from typing import TypeVar
 
 import msgspec
@@ -21,7 +20,7 @@ import msgspec
 from watchdog.core.durations import SECOND_NS, to_ns
 from watchdog.core.health import Failure
 from watchdog.core.labels import GPU, POD, Labels
-from watchdog.core.logs import LogLine, LogPage, LogQuery
+from watchdog.core.logs import LogPage, LogQuery
 from watchdog.core.tasks import Task
 from watchdog.errors import SourceError
 from watchdog.ports import MetricAnswer
@@ -314,17 +313,19 @@ def read_logs(data: msgspec.Raw, query: LogQuery) -> LogPage:
         rows, lost = _all_rows(data)
         full = len(rows) + lost >= query.limit
         found, timeless = row_lines(rows)
-    lines = [line for line in found if query.start_ns <= line.time_ns <= query.end_ns]
-    outside = len(found) - len(lines)
+    begin, end = query.start_ns, query.end_ns
+    outside = sum(not begin <= time_ns <= end for time_ns in found.times)
+    lines = found
+    if outside:
+        lines = found.picked([n for n, time_ns in enumerate(found.times) if begin <= time_ns <= end])
     remarks = [f"{lost} log rows cannot be read; dropped"] if lost else []
     if timeless:
         remarks.append(f"{timeless} log rows have no readable time; dropped")
     if outside:
         remarks.append(f"{outside} log rows lie outside the time span asked for; left out")
-    if full and len(lines) > 1 and lines[0].time_ns > lines[-1].time_ns and _descending(lines):
+    if full and len(lines) > 1 and lines.times[0] > lines.times[-1] and _descending(lines.times):
         remarks.append("the log came newest first although oldest first was asked; lines may be unread")
-    lines.sort(key=attrgetter("time_ns"))
-    return LogPage(lines=tuple(lines), full=full, remarks=tuple(remarks))
+    return LogPage(lines=lines.in_order(), full=full, remarks=tuple(remarks))
 
 
 def _all_rows(data: msgspec.Raw) -> tuple[list[Row], int]:
@@ -342,5 +343,5 @@ def _all_rows(data: msgspec.Raw) -> tuple[list[Row], int]:
     return rows, lost
 
 
-def _descending(lines: Sequence[LogLine]) -> bool:
-    return all(earlier.time_ns >= later.time_ns for earlier, later in pairwise(lines))
+def _descending(times: Sequence[int]) -> bool:
+    return all(earlier >= later for earlier, later in pairwise(times))
