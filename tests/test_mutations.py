@@ -181,8 +181,8 @@ FAULTS = (
     ),
     Fault(
         "core/health.py",
-        "return [state for state in items if state.last_good is not None] or items",
-        "return items",
+        "return tuple(state for state in items.values() if state.last_good is not None) or ",
+        "return ",
         "a metric this cloud does not serve keeps pods that left from retiring",
         "tests/core/test_health.py",
     ),
@@ -251,8 +251,8 @@ FAULTS = (
     ),
     Fault(
         "store/slots.py",
-        "    _drop_memory(connection, commit.dropped_memory)\n    _put_memory(connection, commit.memory)\n",
-        "    _put_memory(connection, commit.memory)\n    _drop_memory(connection, commit.dropped_memory)\n",
+        "    _drop_memory(connection, commit.dropped_memory)\n    put_memory(connection, commit.memory)\n",
+        "    put_memory(connection, commit.memory)\n    _drop_memory(connection, commit.dropped_memory)\n",
         "what was said once is said again after each restart",
         STORE,
     ),
