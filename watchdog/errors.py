@@ -42,6 +42,10 @@ class ConfigError(WatchdogError):
         self.problems = tuple(problems)
         super().__init__("\n".join(map(str, self.problems)))
 
+    def __reduce__(self) -> tuple[type["ConfigError"], tuple[tuple[Problem, ...]]]:
+        """Be the same in another process."""
+        return (ConfigError, (self.problems,))
+
 
 class SourceError(WatchdogError):
     """A query failed."""

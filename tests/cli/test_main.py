@@ -28,10 +28,16 @@ def test_help_needs_no_library() -> None:
 
 
 def test_what_a_daemon_imports_leaves_out_what_it_may_never_need() -> None:
-    loaded = imported_by("import watchdog.cli.main as main; main.run(['version']); import watchdog.app")
+    loaded = imported_by("import watchdog.cli.main as main; main.run(['--help']); import watchdog.cli.daemon")
 
-    assert "httpx" in loaded
-    assert not {"rich", "pygments", "click", "jinja2", "prometheus_client", "apprise", "requests"} & loaded
+    assert "watchdog.app" in loaded
+    assert not {"typer", "pydantic", "jinja2", "prometheus_client", "apprise", "requests"} & loaded
+
+
+def test_httpx_comes_without_its_command_line() -> None:
+    loaded = imported_by("import watchdog.cli.main as main; main.run(['version']); import httpx")
+
+    assert not {"rich", "pygments", "click"} & loaded
 
 
 def imported_by(statements: str) -> set[str]:

@@ -8,18 +8,18 @@ from pathlib import Path
 
 from watchdog.config.build import Knowledge, Loaded, load, loads
 from watchdog.config.rulefile import RuleFile
-from watchdog.config.settings import LoadedSettings, load_settings, names_now
+from watchdog.config.settings import LoadedSettings, Settings, load_settings, names_now
 from watchdog.core.ruleset import SourceSpec
 
 
-def read_settings() -> LoadedSettings:
-    """Read the program's own settings; raises ConfigError."""
+def read_settings(given: Settings | None = None) -> LoadedSettings:
+    """Read the program's own settings, or go on from the given ones; raises ConfigError."""
     from watchdog.sources.registry import SOURCE_KINDS
 
     options = {
         option.name for kind in SOURCE_KINDS.values() for option in kind.options if option.type == "secret"
     }
-    return load_settings(options)
+    return load_settings(options, given)
 
 
 def read_rules(path: Path, names: Mapping[str, str]) -> Loaded:

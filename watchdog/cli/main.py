@@ -6,8 +6,10 @@ running, 70 a bug of ours, 130 interrupted. No traceback reaches a user unless J
 
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -95,9 +97,35 @@ def _dispatch(arguments: Sequence[str]) -> int:
         return 0 if arguments else USAGE
     # httpx takes its own command line along where it finds rich and pygments: 5 MiB, 60 ms, for nothing.
     sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None: cannot be imported
+    if _wanted(arguments) == "run" and not {"--help", "-h"} & set(arguments):
+        return _run(arguments)
+    answer = _called(arguments)
+    return answer if isinstance(answer, int) else 0
+
+
+def _wanted(arguments: Sequence[str]) -> str:
+    """Return the verb."""
+    return next((word for word in arguments if not word.startswith("-")), "")
+
+
+def _run(arguments: Sequence[str]) -> int:
+    """Be the daemon, without what only reads its words and settings (typer, pydantic): 12 MiB."""
+    from watchdog.cli.apart import begin
+
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until somebody listens to it
+    outcome = begin(partial(_called, arguments))
+    from watchdog.cli.daemon import live
+    from watchdog.cli.wanted import Wanted
+
+    wanted = outcome()
+    return live(wanted) if isinstance(wanted, Wanted) else USAGE
+
+
+def _called(arguments: Sequence[str]) -> object:
+    """Have typer take the words apart and call the verb; returns what that returned."""
     import typer
 
-    wanted = next((word for word in arguments if not word.startswith("-")), "")
+    wanted = _wanted(arguments)
     app = typer.Typer(
         help=ABOUT,
         add_completion=False,
@@ -113,8 +141,7 @@ def _dispatch(arguments: Sequence[str]) -> int:
     if list(arguments) == ["--version"]:
         arguments = ["version"]
         app.command("version")(_imported(VERBS["version"]))
-    code = app(args=list(arguments), prog_name="watchdog", standalone_mode=False)
-    return code if isinstance(code, int) else 0
+    return app(args=list(arguments), prog_name="watchdog", standalone_mode=False)
 
 
 def _overview() -> str:

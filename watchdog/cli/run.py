@@ -1,13 +1,11 @@
-"""`watchdog run`: the daemon."""
+"""`watchdog run`: its words. What they start is `daemon`, in a process that never imports this."""
 
-import asyncio
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from watchdog.cli.defaults import DEFAULT_FILE
-from watchdog.cli.output import standard_error
 
 
 def run(
@@ -19,7 +17,7 @@ def run(
         Path | None,
         typer.Option(help="The state file.", show_default="$JOB_WATCHDOG_STATE, else in the state folder"),
     ] = None,
-) -> int:
+) -> object:
     """Watch until stopped: poll, judge, store, tell.
 
     Logs to standard error; messages go to the channels of the rule file (without any, to standard
@@ -30,21 +28,7 @@ def run(
 
     Example: watchdog run rules.yaml --state /var/lib/job-watchdog/state.db
     """
-    import signal
+    from watchdog.cli.wanted import Wanted
+    from watchdog.config.settings import read_environment
 
-    from watchdog.app import serve
-    from watchdog.cli.loading import read_settings, rule_file
-    from watchdog.cli.logs import configure
-    from watchdog.cli.problems import show_problems
-
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until somebody listens to it
-    settings = read_settings()
-    where = state or settings.settings.state_path
-    rules = rule_file(file or settings.settings.rules_path, where, settings)
-    start = rules.start()
-    redact = rules.secrets.redact
-    told = (*settings.warnings, *start.rejected, *start.loaded.warnings)
-    show_problems(told, standard_error(), {}, redact)
-    configure(settings.settings.log_level, settings.settings.log_format, redact)
-    asyncio.run(serve(rules, start, where, settings.settings.socket_path(where)))
-    return 0
+    return Wanted(file=file, state=state, settings=read_environment())

@@ -7,20 +7,16 @@ places where a rule file's `${NAME}` is looked up.
 import logging
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 
 from dotenv import dotenv_values
 from dotenv.parser import parse_stream
-from pydantic import BeforeValidator, ValidationError
-from pydantic_core import ErrorDetails
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from watchdog.config.secrets import Names
 from watchdog.config.suggest import near
-from watchdog.errors import ConfigError, Problem
+from watchdog.errors import Problem
 
 PREFIX = "JOB_WATCHDOG_"
 DOTENV = Path(".env")
@@ -47,27 +43,14 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-def _lower(value: object) -> object:
-    return value.lower() if isinstance(value, str) else value
-
-
-class Settings(BaseSettings):
-    """Every setting of the program; frozen."""
-
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX,
-        env_file=DOTENV,
-        env_file_encoding="utf-8",
-        env_ignore_empty=True,
-        extra="ignore",
-        frozen=True,
-        hide_input_in_errors=True,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every setting of the program."""
 
     rules: Path | None = None
     state: Path | None = None
-    log_level: Annotated[LogLevel, BeforeValidator(_lower)] = LogLevel.INFO
-    log_format: Annotated[LogFormat, BeforeValidator(_lower)] = LogFormat.TEXT
+    log_level: LogLevel = LogLevel.INFO
+    log_format: LogFormat = LogFormat.TEXT
     secrets_dir: Path | None = None
     socket: Path | None = None
     debug: bool = False
@@ -109,25 +92,33 @@ class LoadedSettings:
     warnings: tuple[Problem, ...] = ()
 
 
-def load_settings(secret_options: Iterable[str] = ()) -> LoadedSettings:
+def read_environment() -> Settings:
+    """Read what is set, from the environment and the `.env` file; raises ConfigError."""
+    from watchdog.config.environment import read
+
+    _hush()
+    return read()
+
+
+def load_settings(secret_options: Iterable[str] = (), given: Settings | None = None) -> LoadedSettings:
     """Read the settings.
 
     Args:
         secret_options: options of sources that come as JOB_WATCHDOG_<SOURCE>_<OPTION>.
+        given: what `read_environment` has returned already.
 
     Raises:
         ConfigError: a value cannot be used; names the variable, never its value.
     """
-    logging.getLogger("dotenv").setLevel(logging.ERROR)  # it complains of a line once for each reader
-    try:
-        settings = Settings()
-        strangers = (*_unreadable_lines(), *_strangers(secret_options))
-    except ValidationError as error:
-        raise ConfigError([_problem(detail) for detail in error.errors(include_input=False)]) from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigError([Problem(file=str(DOTENV), message=f"cannot be read: {reason}")]) from None
+    _hush()
+    settings = given or read_environment()
+    strangers = (*_unreadable_lines(), *_strangers(secret_options))
     return LoadedSettings(settings=settings, names=names_now(settings), warnings=strangers)
+
+
+def _hush() -> None:
+    """Keep dotenv from complaining of a line, once for each reader."""
+    logging.getLogger("dotenv").setLevel(logging.ERROR)
 
 
 def names_now(settings: Settings) -> Names:
@@ -139,12 +130,6 @@ def _secrets_directories(settings: Settings) -> list[Path]:
     systemd = os.environ.get("CREDENTIALS_DIRECTORY")
     places = (settings.secrets_dir, Path(systemd) if systemd else None, CONTAINER_SECRETS)
     return [place for place in places if place is not None]
-
-
-def _problem(detail: ErrorDetails) -> Problem:
-    variable = PREFIX + "_".join(map(str, detail["loc"])).upper()
-    message = detail["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
-    return Problem(file=ENVIRONMENT, message=f"{variable}: expected {message}")
 
 
 def _unreadable_lines() -> tuple[Problem, ...]:
@@ -162,7 +147,7 @@ def _unreadable_lines() -> tuple[Problem, ...]:
 
 def _strangers(secret_options: Iterable[str]) -> tuple[Problem, ...]:
     """Warn of variables that carry our prefix and mean nothing: a misspelt one would be silently ignored."""
-    known = [PREFIX + field.upper() for field in Settings.model_fields]
+    known = [PREFIX + field.name.upper() for field in fields(Settings)]
     endings = tuple(f"_{option.upper()}" for option in secret_options)
     written = {**dotenv_values(DOTENV, interpolate=False), **os.environ}
     problems = []

@@ -182,8 +182,7 @@ def _doubtful(texts: Sequence[str]) -> list[int]:
     points = np.minimum(codes[places].astype(np.uint32), 0xFFFF)
     places = places[_IS_CONTROL[points]]
     rows = np.concatenate((np.searchsorted(ends, places), np.flatnonzero(lengths > SCANNED)))
-    doubtful: list[int] = np.unique(rows).tolist()
-    return doubtful
+    return sorted(set(rows.tolist()))  # np.unique would load numpy.ma, for ever
 
 
 def _add_row(lines: CleanLines, row: LogLine) -> None:
