@@ -2,6 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from watchdog.core.conditions.kinds import Capability
 from watchdog.core.health import (
     Failure,
@@ -12,6 +15,7 @@ from watchdog.core.health import (
     observe,
     only_tasks,
     resumed,
+    sound,
     standing,
 )
 
@@ -127,3 +131,20 @@ def test_observing_leaves_the_old_health_as_it_was() -> None:
     states = dict(health.states)
     observe(health, Probe(key=METRICS, at=T0, failure=Failure.TIMEOUT))
     assert health.states == states
+
+
+@given(
+    patterns=st.dictionaries(
+        st.sampled_from([METRICS, OTHER, LOGS, WHOLE, LIST, GPU, VRAM]), st.text("xo", min_size=1, max_size=6)
+    )
+)
+def test_what_is_sound_is_what_stands_good(patterns: dict[ProbeKey, str]) -> None:
+    health = Health()
+    for key, pattern in patterns.items():
+        health = after(pattern, key, health)
+    good = {
+        (key.task, key.capability, key.item)
+        for key in health.states
+        if key.task and standing(health, key) is Standing.GOOD
+    }
+    assert sound(health) == good

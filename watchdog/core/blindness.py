@@ -6,9 +6,11 @@ when the failure narrows nor missing when a second outage begins. Owns subjects 
 parameters; counting is `health`.
 """
 
+from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from watchdog.core.alerts import Notice, NoticeKind
 from watchdog.core.conditions.kinds import Capability
@@ -45,9 +47,12 @@ def observe_all(health: Health, probes: Iterable[Probe]) -> Health:
         return health
     if any(state.blind for state in states.values()):
         widths = _widths(states, at)
+        filed = _Filed(states.values(), at) if newly else None
         for key in newly:
-            if states[key].blind:
-                states[key] = replace(states[key], subject=_subject(states, widths, states[key], at))
+            if filed is not None and states[key].blind:
+                filed.take(states[key])
+                states[key] = replace(states[key], subject=filed.subject(widths, states[key]))
+                filed.put(states[key])
         _split(states, widths, at)
     return Health(states=states)
 
@@ -114,32 +119,70 @@ def _widths(states: States, at: datetime) -> _Widths:
     return _Widths(by, partly)
 
 
-def _subject(states: States, widths: _Widths, state: ProbeState, at: datetime) -> str:
-    """Choose what a key that has just become blind is reported under."""
-    level = _level(widths, state)
-    near = [
-        mate
-        for mate in states.values()
-        if mate.blind
-        and mate.key != state.key
-        and abs(_since(mate, at) - _since(state, at)) <= SAME_OUTAGE
-        and _same_outage(level, state.key, mate)
-    ]
-    # An outage of which a part was already told as wide as this: this is the rest of it.
-    return min(near, key=lambda mate: _since(mate, at)).subject if near else level
+class _Mates(NamedTuple):
+    """What blind keys share that are told under one subject. task: only if it is about that one."""
+
+    source: str
+    capability: Capability
+    subject: str
+    wide: bool
+    task: str
 
 
-def _same_outage(level: str, key: ProbeKey, mate: ProbeState) -> bool:
-    """Whether what was said of a mate says enough of a key, too. Of a part it is not said of the whole."""
-    if mate.key.source != key.source or (_partial(mate.subject) and not _partial(level)):
+class _Filed:
+    """The blind keys, by what they are told under: a new one is compared with subjects, not with all keys."""
+
+    def __init__(self, states: Iterable[ProbeState], at: datetime) -> None:
+        self._at = at
+        self._since: dict[str, dict[_Mates, list[datetime]]] = {}  # by task; when each began, sorted
+        for state in states:
+            if state.blind:
+                self.put(state)
+
+    def put(self, state: ProbeState) -> None:
+        """Take in a key as it is told now."""
+        mates = _mates(state)
+        insort(self._since.setdefault(mates.task, {}).setdefault(mates, []), _since(state, self._at))
+
+    def take(self, state: ProbeState) -> None:
+        """Take out a key that was put in."""
+        mates = _mates(state)
+        self._since[mates.task][mates].remove(_since(state, self._at))
+
+    def subject(self, widths: _Widths, state: ProbeState) -> str:
+        """Choose what a key that has just become blind is reported under."""
+        level = _level(widths, state)
+        begun = _since(state, self._at)
+        near: list[tuple[datetime, str]] = []
+        for task in dict.fromkeys(("", state.key.task)):
+            for mates, since in self._since.get(task, {}).items():
+                place = bisect_left(since, begun - SAME_OUTAGE)
+                if place == len(since) or since[place] > begun + SAME_OUTAGE:
+                    continue
+                if _same_outage(level, state.key, mates):
+                    near.append((since[place], mates.subject))
+        # An outage of which a part was already told as wide as this: this is the rest of it.
+        return min(near, key=lambda mate: mate[0])[1] if near else level
+
+
+def _mates(state: ProbeState) -> _Mates:
+    key, subject = state.key, state.subject
+    wide = _wide(subject, key)
+    task = "" if wide or subject.endswith(_SOME) else key.task
+    return _Mates(key.source, key.capability, subject, wide, task)
+
+
+def _same_outage(level: str, key: ProbeKey, mates: _Mates) -> bool:
+    """Whether what was said of others says enough of a key, too. Of a part it is not said of the whole."""
+    if mates.source != key.source or (_partial(mates.subject) and not _partial(level)):
         return False
     if _wide(level, key):
-        return _wide(mate.subject, mate.key)
-    if mate.key.capability is not key.capability:
+        return mates.wide
+    if mates.capability is not key.capability:
         return False
     if level.endswith(_SOME):
-        return mate.subject.endswith(_SOME)
-    return mate.key.task == key.task and mate.subject.startswith(f"{key.task}/")
+        return mates.subject.endswith(_SOME)
+    return mates.task == key.task and mates.subject.startswith(f"{key.task}/")
 
 
 def _level(widths: _Widths, state: ProbeState) -> str:

@@ -118,24 +118,29 @@ def forget(
     members: Collection[Labels],
     at: datetime,
     reason: CloseReason = CloseReason.FORGOTTEN,
+    alerts: Iterable[Alert] | None = None,
 ) -> Step:
-    """End the alerts of a task about members (`{pod}` or `{pod, gpu}`) that are expected no more."""
+    """End the alerts of a task about members (`{pod}` or `{pod, gpu}`) that are expected no more.
+
+    alerts: those of the task, where they are known (see `Book.by_task`): to look for them costs as many looks
+    as there are alerts.
+    """
     dropped: list[Alert] = []
     leaving: dict[str, list[Alert]] = {}
     gone = frozenset(members)
-    for alert in book.all_alerts():
+    for alert in book.all_alerts() if alerts is None else alerts:
         if alert.labels.get(TASK) == task and _covered(alert.labels, gone):
             dropped.append(alert)
             leaving.setdefault(alert.rule, []).append(alert)
     incidents: list[Incident] = []
-    for rule, alerts in leaving.items():
+    for rule, own in leaving.items():
         incident = book.open.get((rule, task))
         if incident is None:
             continue
         inside = {member.labels: member for member in incident.active}
         left = {
             alert.labels: replace(inside[alert.labels], until=at, reason=reason)
-            for alert in alerts
+            for alert in own
             if alert.labels in inside
         }
         if left:

@@ -94,6 +94,7 @@ def retired_reason(before: TaskState, gone: Collection[Labels]) -> CloseReason:
     """Return why these members are expected no more. before: the state given to `retire`."""
     if before.status.ended:
         return CloseReason.TASK_ENDED
+    gone = frozenset(gone)
     members = [member for member in before.expected if member.labels in gone]
     if not may_return(before, gone) and all(member.missing >= TAKEOVER for member in members):
         return CloseReason.FORGOTTEN
@@ -105,7 +106,7 @@ def may_return(before: TaskState, gone: Collection[Labels]) -> bool:
 
     before: the state given to `retire`.
     """
-    started = before.attempt_started
+    started, gone = before.attempt_started, frozenset(gone)
     members = (member for member in before.expected if member.labels in gone)
     return started is not None and all(member.last < started for member in members)
 

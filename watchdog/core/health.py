@@ -137,17 +137,12 @@ def after_probe(before: ProbeState, probe: Probe) -> ProbeState:
         )
     if before.blind and before.good + 1 < SIGHTED_AFTER:
         return replace(before, failures=0, good=before.good + 1, last_good=probe.at, asked=probe.at)
-    return replace(
-        before,
-        failures=0,
-        good=0,
-        blind=False,
-        since=None,
+    return ProbeState(
+        key=before.key,
         last_good=probe.at,
-        failure=None,
-        detail="",
         asked=probe.at,
         sighted=probe.at if before.blind else before.sighted,
+        subject=before.subject,
     )
 
 
@@ -169,6 +164,20 @@ def standing(health: Health, key: ProbeKey) -> Standing:
         if state.blind:
             found = Standing.SETTLING
     return found
+
+
+def sound(health: Health) -> frozenset[tuple[str, Capability, str]]:
+    """Return what stands good by its own newest answer, as (task, capability, item); one pass for a slot."""
+    shaky = {
+        (key.source, key.capability)
+        for key, state in health.states.items()
+        if not key.task and (state.failures or state.blind)
+    }
+    return frozenset(
+        (key.task, key.capability, key.item)
+        for key, state in health.states.items()
+        if key.task and not (state.failures or state.blind or (key.source, key.capability) in shaky)
+    )
 
 
 def _own(health: Health, key: ProbeKey) -> tuple[ProbeState, ...]:

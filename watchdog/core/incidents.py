@@ -5,7 +5,7 @@ opens, gains and loses members, and closes. Knows no outcomes: those are `lifecy
 and `notices`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Self
@@ -55,6 +55,13 @@ class Book:
     def all_alerts(self) -> tuple[Alert, ...]:
         """Return every pending and firing alert."""
         return tuple(alert for known in self.alerts.values() for alert in known.values())
+
+    def by_task(self) -> Mapping[str, Sequence[Alert]]:
+        """Return every pending and firing alert by the key of its task."""
+        found: dict[str, list[Alert]] = {}
+        for alert in self.all_alerts():
+            found.setdefault(alert.labels.get(TASK, ""), []).append(alert)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

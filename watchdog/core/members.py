@@ -91,7 +91,7 @@ class Partition:
 class Roster:
     """Who stands behind what, for some tasks of one table. Rows are sorted by task, then group.
 
-    rows: table rows, ascending (storage order); order: puts them into roster order.
+    rows: table rows, ascending (storage order); order: puts them into roster order; straight: it is the same.
     row_task: (R,) place in the tasks given; row_expected: (R,); both in roster order.
     labels: the G labelsets, grouped by task; group_task: (G,).
     expected: (G,) members expected, with or without a series. has_expected, has_rows: per task.
@@ -100,6 +100,7 @@ class Roster:
 
     rows: Ints
     order: Ints
+    straight: bool
     row_task: Ints
     row_expected: Bools
     by_group: Partition
@@ -235,6 +236,7 @@ class _Builder:
         return Roster(
             rows=rows,
             order=order,
+            straight=bool((order == np.arange(order.size)).all()),
             row_task=tasks[order],
             row_expected=marked[order],
             by_group=Partition.of(codes[order], len(keys)),

@@ -178,10 +178,10 @@ class Table(Register):
         codes = self.tasks[rows]
         newest = np.zeros(len(self.task_names), np.int64)
         np.maximum.at(newest, codes, self.columns.newest[rows])
-        for code in np.flatnonzero(newest).tolist():
-            task = self.task_names[code]
-            self.answered[task] = at_ns
-            self._newest[task] = max(self._newest.get(task, 0), int(newest[code]))
+        for task, time_ns in zip(self.task_names, newest.tolist(), strict=True):
+            if time_ns:
+                self.answered[task] = at_ns
+                self._newest[task] = max(self._newest.get(task, 0), time_ns)
 
 
 class SeriesStore:

@@ -25,6 +25,8 @@ class Status(StrEnum):
     CANCELED = "canceled"
     VANISHED = "vanished"  # absent from a healthy list; never said while the list cannot be read
 
+    __hash__ = str.__hash__  # an Enum's own is a call of Python, several for each task in every slot
+
     @property
     def ended(self) -> bool:
         """Whether this attempt is over for good."""

@@ -32,7 +32,8 @@ class View:
     """What one slot's evaluation may read. Evaluating changes nothing that can be seen from outside.
 
     tasks, streams: by task key. standing: the health of a capability of a source for one task.
-    It is asked once a view. poll: by source. changes: status changes of this slot.
+    It is asked once a view. sound: (task, capability, item) of which it would say "good".
+    poll: by source. changes: status changes of this slot.
     units, steps: by (source, metric); steps: how rarely points come, where that is known.
     lacking: (source, metric) that do not exist: a rule leaves the tasks of such a source out.
     kept: what conditions found out about the same tasks for other rules, by their own keys.
@@ -47,6 +48,7 @@ class View:
     units: Mapping[tuple[str, str], str] = field(default_factory=dict)
     steps: Mapping[tuple[str, str], timedelta] = field(default_factory=dict)
     lacking: Collection[tuple[str, str]] = frozenset()
+    sound: Collection[tuple[str, Capability, str]] = frozenset()
     _blind: dict[tuple[str, Capability, str], str] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -73,6 +75,8 @@ class View:
         item: the metric's name, or the filter of the log stream.
         """
         task = state.task
+        if (task.key, capability, item) in self.sound:
+            return ""
         known = self._blind.get((task.key, capability, item))
         if known is None:
             key = ProbeKey(source=task.source, capability=capability, task=task.key, item=item)

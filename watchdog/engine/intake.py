@@ -4,19 +4,19 @@ Owns the order (probes, statuses, tasks, points, lines) and what of it must be s
 nothing beyond what `core.tracking`, `core.expecting` and `core.blindness` decide.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import NamedTuple
 
-from watchdog.core.alerts import CloseReason, Notice, NoticeKind
+from watchdog.core.alerts import Alert, CloseReason, Notice, NoticeKind
 from watchdog.core.blindness import observe_all
 from watchdog.core.conditions.kinds import Capability
 from watchdog.core.durations import duration_ns, format_duration, from_ns, to_ns
 from watchdog.core.endings import close_unwatched, forget, forget_task
 from watchdog.core.expecting import retired_reason
 from watchdog.core.health import Failure, Probe, ProbeKey, Standing, only_tasks
-from watchdog.core.incidents import Step, apply
+from watchdog.core.incidents import Step, apply, join
 from watchdog.core.labels import POD
 from watchdog.core.logs import LogLine, StreamKey, StreamState
 from watchdog.core.moments import Tick
@@ -311,12 +311,16 @@ class Intake:
 
     def _members(self, tick: Tick, found: Arrivals) -> None:
         """Note who gave data; retire who will not come back."""
-        retired = []
+        retired, steps = [], []
+        book = self.world.book
+        alerts: Mapping[str, Sequence[Alert]] = {}
         for before, gone in self.rollcall.call(tick):
-            reason = retired_reason(before, gone)
-            self._apply(forget(self.world.book, before.task.key, gone, tick.at, reason), found)
+            reason, key = retired_reason(before, gone), before.task.key
+            alerts = alerts or book.by_task()
+            steps.append(forget(book, key, gone, tick.at, reason, alerts.get(key, ())))
             if reason is not CloseReason.TASK_ENDED:
                 retired.append((before, gone))
+        self._apply(join(steps), found)
         found.notices += self.rollcall.notes(retired, tick)
 
     # --- lines

@@ -140,17 +140,19 @@ class SelfWatch:
         by_task = self.world.streams_by_task()
         for key, state in self.world.states.items():
             streams = [stream for stream in by_task.get(key, ()) if not stream.key.prefilter]
-            probe = ProbeKey(source=state.task.source, capability=Capability.LOGS, task=key)
-            healthy = bool(streams) and self.world.standing(probe) is Standing.GOOD
             if any(stream.lines for stream in streams) or logged(key) in self.world.memory:
                 self._lineless.pop(key, None)
                 if self._open(NoticeKind.NO_LOG_LINE, key):
                     yield self._lineless_notice(key, active=False)
                 continue
-            if healthy and state.status.counts_as_running:
+            if streams and state.status.counts_as_running and self._log_is_read(state.task):
                 self._lineless[key] = self._lineless.get(key, timedelta()) + tick.elapsed
                 if self._lineless[key] >= NEVER_A_LINE:
                     yield self._lineless_notice(key, active=True)
+
+    def _log_is_read(self, task: Task) -> bool:
+        probe = ProbeKey(source=task.source, capability=Capability.LOGS, task=task.key)
+        return self.world.standing(probe) is Standing.GOOD
 
     def _lineless_notice(self, key: str, *, active: bool) -> Notice:
         task = self.world.states[key].task

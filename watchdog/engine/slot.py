@@ -19,6 +19,7 @@ from watchdog.core.endings import close_rule_removed, close_stale_notices, close
 from watchdog.core.evaluation import evaluate, occurrences
 from watchdog.core.events import advance_events, quiet_expired
 from watchdog.core.flapping import Flapping
+from watchdog.core.health import sound
 from watchdog.core.incidents import Step, apply, join, situated
 from watchdog.core.labels import Labels
 from watchdog.core.lifecycle import Gate, advance, gate
@@ -275,6 +276,7 @@ class SlotRunner:
             units=world.units,
             steps=world.steps,
             lacking=world.lacking,
+            sound=sound(world.health),
         )
 
     def _judge(self, view: View, seen: Mapping[str, list[Occurrence]], tick: Tick, steps: list[Step]) -> None:

@@ -19,6 +19,8 @@ class Capability(StrEnum):
     STATUS = "status"
     LIST = "list"
 
+    __hash__ = str.__hash__  # an Enum's own is a call of Python, several for each task in every slot
+
 
 class By(StrEnum):
     """What gets an alert of its own."""

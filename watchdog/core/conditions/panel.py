@@ -265,7 +265,8 @@ def metric_panel(
     row_floors = np.empty(names.rows.size, np.int64)
     row_floors[names.order] = floors[names.row_task]
     values, covered, newest = _reduced(table, names.rows, ends, row_floors, reducer, view.poll_ns(source))
-    values, covered, newest = values[names.order], covered[names.order], newest[names.order]
+    if not names.straight:
+        values, covered, newest = values[names.order], covered[names.order], newest[names.order]
     fresh = (slots - newest < fresh_ns) & (newest > floors[names.row_task, None])
     need = round(rule.coverage * reducer.length_ns) if reducer.window is not None else 0
     errors, reasons = _errors(view, states, reducer.metric, slots, names.by_task.latest(newest))
