@@ -309,6 +309,32 @@ def test_what_is_owed_to_be_said_outlives_the_process_until_a_slot_has_said_it(l
     assert after.relay.owed.said() == ()
 
 
+def test_what_a_slot_has_said_of_a_removed_channel_is_not_owed_again_by_its_later_rows(lab: Lab) -> None:
+    said = []
+
+    async def slot() -> None:  # comes while the first row is being stored, and waits for its turn
+        said.extend(lab.relay.owed.take())
+        dropped = lab.relay.owed.said()
+        await lab.journal.slot(SlotCommit(moment=lab.moment(), dropped_memory=dropped))
+
+    async def slowly(call: Callable[[], T]) -> T:
+        await asyncio.sleep(0)
+        return call()
+
+    async def main() -> None:
+        await lab.add(lab.row("aaaa"), lab.row("bbbb"), lab.row("cccc"))
+        lab.relay.notifiers, lab.journal.run = {"mail": lab.mail}, slowly
+        beside = asyncio.ensure_future(slot())
+        await lab.relay.give_up_removed()
+        await beside
+
+    lab.bench.run(main)
+
+    assert [notice.params["messages"] for notice in said] == ["3"]
+    assert lab.relay.rows == {}
+    assert lab.bench.state.reader().load().memory == {}
+
+
 def test_a_channel_found_broken_just_before_the_end_has_to_prove_itself_to_the_next_life(lab: Lab) -> None:
     lab.chat.answers = [RETRY] * 5
     lab.deliver((SECOND, lambda: lab.add(lab.row("aaaa"))), end=timedelta(seconds=40))

@@ -152,6 +152,7 @@ class Relay:
                 await self.journal.attempt(
                     AttemptCommit(delivery=decision.delivery, result=REMOVED, at=moment, memory=facts)
                 )
+                facts = {}  # stored: a slot may say it before the next one is, and drop it for good
 
     async def run(self, channel: str, notifier: Notifier) -> None:
         """Deliver to one channel, until it is cancelled or the channel has another notifier."""
