@@ -3,9 +3,12 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from watchdog.core.alerts import Incident, NoticeKind
+from watchdog.core.alerts import Change, Incident, NoticeKind
 from watchdog.core.backoff import INCIDENTS_NAMED, channel_removed, channel_removed_notice
+from watchdog.core.incidents import Book, apply
 from watchdog.core.labels import Labels
+from watchdog.core.moments import Moment, Tick
+from watchdog.core.notices import advance_notices
 from watchdog.core.notifications import Answer, Delivery, DeliveryState, MessageKind, Notification
 from watchdog.core.planning import newly_due
 from watchdog.core.rendering import ChannelLook, render
@@ -14,6 +17,7 @@ from watchdog.core.ruleset import ChannelSpec, Secret
 
 T = datetime(2026, 9, 17, 2, 0, tzinfo=UTC)
 TEAM = ChannelSpec(name="team", url=Secret("x://"))
+MINUTE = timedelta(minutes=1)
 ONCALL = ChannelSpec(name="oncall", url=Secret("y://"), min_severity=Severity.CRITICAL)
 
 
@@ -52,6 +56,22 @@ def test_all_that_a_channel_was_still_to_be_told_is_one_notice_as_severe_as_the_
     assert (notice.kind, notice.severity) == (NoticeKind.UNDELIVERED, Severity.CRITICAL)
     assert notice.params["messages"] == str(INCIDENTS_NAMED + 3)
     assert notice.params["incidents"].endswith("(+3)")
+
+
+def test_what_was_in_flight_when_its_channel_was_removed_is_told_too_and_nothing_is_told_twice() -> None:
+    book = Book()
+    changes = []
+    for minute, ids in enumerate((("i1", "i2"), ("i3",), ("i3",))):
+        notice = channel_removed_notice("mail", [row(incident(id_)) for id_ in ids])
+        assert notice is not None
+        at = timedelta(minutes=minute)
+        tick = Tick(moment=Moment(at=T + at, watched=at), elapsed=MINUTE, run=at, interval=MINUTE)
+        step = advance_notices([notice], book, tick)
+        book = apply(book, step)
+        changes.append([one.change for one in step.transitions])
+    (said,) = book.open.values()
+    assert changes == [[Change.OPENED], [Change.GREW], []]
+    assert (said.params["messages"], said.params["incidents"]) == ("3", "i1, i2, i3")
 
 
 def test_what_was_to_be_said_about_channels_needs_no_report() -> None:

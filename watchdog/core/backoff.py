@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from watchdog.core.alerts import Notice, NoticeKind
+from watchdog.core.events import FINGERPRINTS_KEPT
 from watchdog.core.moments import Moment
 from watchdog.core.notifications import (
     Answer,
@@ -224,6 +225,7 @@ def channel_removed_notice(channel: str, rows: Iterable[Delivery]) -> Notice | N
             "incidents": ", ".join(ids[:INCIDENTS_NAMED]) + more,
         },
         lasting=False,
+        concerned=tuple(ids[:FINGERPRINTS_KEPT]),  # what was in flight may follow, and is told as well
     )
 
 

@@ -68,8 +68,12 @@ def _said_again(notice: Notice, before: Incident, tick: Tick) -> Step:
 
 
 def _stretched(before: Mapping[str, str], now: Mapping[str, str], count: int) -> Mapping[str, str]:
-    """Return the params of several stretches of time: from the first one to the last."""
+    """Return the params of several: of stretches of time from the first to the last, of messages all."""
     params = {**before, **now}
+    if {"messages", "incidents"} <= before.keys() & now.keys():
+        incidents = (*before["incidents"].split(", "), *now["incidents"].split(", "))
+        params["messages"] = str(int(before["messages"]) + int(now["messages"]))
+        params["incidents"] = ", ".join(dict.fromkeys(incidents))
     if {"from", "to"} <= now.keys():
         begins = (before.get("first") or before.get("from", ""), now["from"])
         ends = (before.get("last") or before.get("to", ""), now["to"])
