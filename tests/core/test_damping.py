@@ -1,5 +1,6 @@
 """What comes and goes is said at most once an hour; what lasts is said; endings are said at once."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from watchdog.core.alerts import Notice, NoticeKind
@@ -82,3 +83,14 @@ def test_it_remembers_nothing_for_longer_than_an_hour() -> None:
         one = Notice(kind=NoticeKind.LOG_LAG, subject=str(minute))
         damper.damped([one], (), timedelta(minutes=minute))
     assert len(damper._said) <= 60
+
+
+def test_messages_given_up_are_told_though_the_channel_had_been_broken_within_the_hour() -> None:
+    damper = Damper()
+    broken = Notice(kind=NoticeKind.CHANNEL_BROKEN, subject="chat", params={"failures": "5"})
+    lost = replace(broken, params={"lost": "3"})
+    assert damper.damped([broken], (), timedelta()) == [broken]
+    assert damper.damped([broken], (), timedelta(minutes=10)) == []
+    assert damper.damped([lost], (), timedelta(minutes=20)) == [lost]
+    over = replace(lost, active=False)  # nothing of the loss is left to be said
+    assert damper.damped([over], (), timedelta(minutes=30)) == [over]

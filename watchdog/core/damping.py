@@ -17,6 +17,9 @@ REST = timedelta(hours=1)  # watched
 # Said as often as it happens: each is the answer to something a person has just done.
 UNDAMPED = frozenset({NoticeKind.RULES_REJECTED})
 
+# A param: messages of a broken channel that were given up. Nothing else tells of them, so it does not wait.
+LOST = "lost"
+
 
 @dataclass(slots=True)
 class Damper:
@@ -45,7 +48,7 @@ class Damper:
             return True
         if key in opened:
             return True
-        if self._rested(key, watched):
+        if self._rested(key, watched) or LOST in notice.params:
             self._said[key] = watched
             self._held.pop(key, None)
             return True
