@@ -1,3 +1,4 @@
+import os
 import re
 import subprocess
 import sys
@@ -181,12 +182,14 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert ran.stderr == ""
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("verb", ["version", "schema", "--help"])
-def test_a_full_disk_behind_stdout_is_said_and_no_bug_of_ours(verb: str) -> None:
+def test_a_full_disk_behind_stdout_is_said_and_no_bug_of_ours(verb: str, unbuffered: str) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-c", "from watchdog.cli.main import main; main()", verb],
             cwd=PACKAGE.parent,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

@@ -64,14 +64,23 @@ def run(arguments: Sequence[str]) -> int:
         _complain(f"the import name watchdog is also used by {other}: install job-watchdog on its own")
         return USAGE
     try:
-        return _dispatch(arguments)
+        code = _dispatch(arguments)
+        sys.stdout.flush()  # here, where a full disk or a closed pipe can still be said
+        return code
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - flushed at exit
+        _give_up_stdout()
         return BROKEN_PIPE
     except Exception as error:  # noqa: BLE001 - the last resort: one line instead of a traceback
+        if isinstance(error, OSError) and not error.filename:
+            _give_up_stdout()
         return _explain(error)
+
+
+def _give_up_stdout() -> None:
+    """What could not be written would be tried again, and complained of, when the process ends."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - until the end
 
 
 def foreign_owner(package: Path, search_path: Sequence[str]) -> str:
