@@ -1,5 +1,6 @@
 """What the log benchmarks share: a training log, 30 patterns, and rules of them."""
 
+import gc
 import json
 import os
 import random
@@ -80,6 +81,15 @@ def training_log(dice: random.Random, count: int) -> Iterator[str]:
                 yield from TRACEBACK
                 at = ""
             yield f"{at} {dice.choice(INCIDENTS)}".lstrip()
+
+
+@pytest.fixture(autouse=True)
+def _only_own_garbage() -> Iterator[None]:
+    """Keep the collector from what other tests of this process hold: that walk would be measured, too."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")
