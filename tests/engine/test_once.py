@@ -120,3 +120,12 @@ def test_looking_changes_nothing(bench) -> None:  # type: ignore[no-untyped-def]
         await engine.stop()
 
     bench.run(main)
+
+
+def test_an_engine_is_not_spelt_out_with_all_it_holds(bench) -> None:  # type: ignore[no-untyped-def]
+    async def main() -> int:
+        engine = bench.engine()
+        await engine.stop()
+        return len(repr(engine))
+
+    assert bench.run(main) < 200

@@ -162,7 +162,7 @@ async def test_a_fault_on_one_task_or_metric_leaves_the_others_alone(cloud, sour
 async def test_under_every_fault_each_question_is_answered_or_named_and_then_works_again(
     cloud, build, task, clock, kind
 ) -> None:
-    source = build(cloud, timeout="0.3s")
+    source = build(cloud, timeout="2s")
     cloud.say("a line", time_ns=to_ns(clock.now()) - 10**9)
     cloud.faults.add(kind, task=task.id if kind == "partial list" else "")
     now = to_ns(clock.now())

@@ -55,7 +55,7 @@ class Parts:
     jitter: Callable[[], float]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, repr=False)  # asyncio.run has what it returns spelt out: seconds
 class Engine:
     """One running watchdog."""
 

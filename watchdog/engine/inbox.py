@@ -1,5 +1,6 @@
 """What collectors bring and a slot takes away. Plain hand-over on one event loop, no locks."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -43,7 +44,7 @@ class LinesArrived:
 
     task: Task
     state: StreamState
-    lines: tuple[LogLine, ...]
+    lines: Sequence[LogLine]
     standing: tuple[LogLine, ...] = ()  # a stream's first read ever: rows that stood there already
     standing_more: bool = False  # … and there are more than were read
     unread: tuple[Unread, ...] = ()  # stretches that were passed over

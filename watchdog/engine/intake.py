@@ -46,7 +46,7 @@ class Arrivals:
 
     changes: list[StatusChange] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
-    lines: list[tuple[Task, StreamKey, tuple[LogLine, ...]]] = field(default_factory=list)
+    lines: list[tuple[Task, StreamKey, Sequence[LogLine]]] = field(default_factory=list)
     standing: list[LinesArrived] = field(default_factory=list)  # first reads
     streams: dict[StreamKey, StreamState] = field(default_factory=dict)
     remarks: list[tuple[Task, str, str]] = field(default_factory=list)  # (task, metric or "log", remark)

@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import cast
 
 from watchdog.core.durations import duration_ns, to_ns
 from watchdog.core.logs import LogLine, LogRows, StreamKey, StreamState
@@ -111,8 +110,7 @@ class LogReader:
             LinesArrived(
                 task=self.task,
                 state=state,
-                # Columns; whoever takes them asks for no more than a sequence gives.
-                lines=cast("tuple[LogLine, ...]", LogRows.joined(arrived.lines)),
+                lines=LogRows.joined(arrived.lines),
                 unread=tuple(arrived.unread),
                 unsearched=arrived.unsearched,
                 remarks=tuple(dict.fromkeys(arrived.remarks)),
