@@ -110,3 +110,15 @@ def test_memory_of_series_with_times_of_their_own_is_bounded():
         shifted = [points(pod, [(minute + n % 5, 1.0)]) for n, pod in enumerate(pods)]
         take(store, *shifted, at=minute)
     assert store.nbytes < 500 * 40 * 16
+
+
+def test_what_a_long_answer_of_one_series_took_is_given_back():
+    store = SeriesStore()
+    store.keep("s", "gpu", timedelta(minutes=60))
+    backfill = [(minute, 1.0) for minute in range(3000)]
+    take(store, *(points(pod, backfill[-1 if n else 0 :]) for n, pod in enumerate(PODS)), at=60)
+    full = store.nbytes
+    for minute in range(3000, 3600):
+        take(store, *(points(pod, [(minute, 1.0)]) for pod in PODS), at=minute)
+    assert store.nbytes < full / 4
+    assert stored(store, PODS[0])[-60:] == [(minute, 1.0) for minute in range(3540, 3600)]

@@ -115,7 +115,7 @@ class Block:
             self.of, self.times, self.about = numbers[self.of], self.times[first], self.about[:, first]
 
     def make_room(self, grids: Ints, incoming: Ints, oldest_ns: int) -> None:
-        """Drop what is too old in the block; widen it if that does not leave enough."""
+        """Drop what is too old in the block; make it wider or narrower if it is far from what is needed."""
         wide = self.times.shape[1]
         counts = self.about[COUNT]
         passed = np.count_nonzero(self.times <= oldest_ns, axis=1)
@@ -124,7 +124,8 @@ class Block:
         future = left.copy()
         future[grids] += incoming
         need = int(future.max()) + 1
-        target = need + need // 8 + 4 if wide - need < need // 10 else wide
+        fits = need + need // 10 <= wide <= 4 * need + TAIL
+        target = wide if fits else need + need // 8 + 4
         times = np.full((self.times.shape[0], target), EMPTY, np.int64)
         values = np.zeros((self.values.shape[0], target))
         rows = first[self.of]

@@ -164,7 +164,9 @@ class Columns:
             about = np.concatenate((about, block.about[:, block.of[own]]), axis=1)
             while values.shape[0] >= BLOCK_ROWS or (block is old[-1] and values.shape[0]):
                 size = min(BLOCK_ROWS, values.shape[0])
-                made = Block(values[:size].copy(), np.arange(size), times[:size], about[:, :size])
+                made = Block(
+                    values[:size].copy(), np.arange(size), times[:size].copy(), about[:, :size].copy()
+                )
                 made.unite()
                 self._blocks.append(made)
                 times, values, about = times[size:], values[size:], about[:, size:]
