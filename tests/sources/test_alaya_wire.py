@@ -96,7 +96,7 @@ def test_only_points_after_since_and_in_order() -> None:
 
 def test_a_series_without_a_new_point_is_left_out() -> None:
     since = datetime(2022, 1, 1, tzinfo=UTC)
-    assert metrics({"podName": "p", "metricData": points((1636457100, "0.5"))}, since=since).series == ()
+    assert not metrics({"podName": "p", "metricData": points((1636457100, "0.5"))}, since=since).series
 
 
 def test_cards_without_a_name_are_averaged_and_said_to_be() -> None:
@@ -174,7 +174,8 @@ def test_cards_may_be_numbered() -> None:
 
 def test_a_series_of_another_type_is_dropped_with_a_remark() -> None:
     answer = metrics({"type": "cpu", "podName": "p", "metricData": points((100, "0.5"))})
-    assert (answer.series, answer.remarks) == ((), ("1 series are of another type than gpu; dropped",))
+    assert not answer.series
+    assert answer.remarks == ("1 series are of another type than gpu; dropped",)
 
 
 @pytest.mark.parametrize("data", ["text", [], 5, {"metricData": {}}, {"metricData": ["x"]}, True])
@@ -478,4 +479,4 @@ def test_a_page_is_sorted_and_loses_no_row(times: list[int], limit: int) -> None
 def test_since_is_exclusive_to_the_second() -> None:
     since = datetime(2021, 11, 9, 11, 25, tzinfo=UTC)
     assert to_ns(since) == 1636457100 * 10**9
-    assert metrics({"podName": "p", "metricData": points((1636457100, "1"))}, since=since).series == ()
+    assert not metrics({"podName": "p", "metricData": points((1636457100, "1"))}, since=since).series

@@ -21,6 +21,7 @@ from watchdog.core.durations import SECOND_NS, to_ns
 from watchdog.core.health import Failure
 from watchdog.core.labels import GPU, POD, Labels
 from watchdog.core.logs import LogPage, LogQuery
+from watchdog.core.points import Curves
 from watchdog.core.tasks import Task
 from watchdog.errors import SourceError
 from watchdog.ports import MetricAnswer
@@ -228,8 +229,8 @@ def read_metrics(data: msgspec.Raw, *, task: Task, metric: str, since: datetime)
             parts.setdefault((_name(series.pod_name), _name(series.gpu_name)), []).append(columns)
     if points and remarks.bad_times == points:
         raise failure(Failure.MALFORMED, "no point has a time in Unix seconds")
-    answer = tuple(
-        merged(_labels(identity, pod, gpu), columns, remarks) for (pod, gpu), columns in parts.items()
+    answer = Curves.of(
+        [merged(_labels(identity, pod, gpu), columns, remarks) for (pod, gpu), columns in parts.items()]
     )
     return MetricAnswer(series=answer, remarks=remarks.texts(metric), complete=not remarks.lost)
 
