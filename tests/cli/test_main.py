@@ -153,6 +153,10 @@ def test_another_owner_of_the_import_name_is_found(tmp_path: Path) -> None:
     assert foreign_owner(tmp_path / "mixed", []) == "other files in its folder"
 
 
+def test_what_the_import_name_check_cannot_look_at_is_nobody_elses() -> None:
+    assert foreign_owner(Path("x" * 300), []) == ""  # root may look everywhere, but not at such a name
+
+
 def test_the_program_refuses_to_start_beside_another_owner(tmp_path: Path) -> None:
     (tmp_path / "watchdog-6.0.0.dist-info").mkdir()
     code = "import sys; sys.argv = ['watchdog', 'version']; from watchdog.cli.main import main; main()"

@@ -4,6 +4,7 @@ Exit codes: 0 all is well, 1 the verb found something wrong, 2 the command line 
 running, 70 a bug of ours, 130 interrupted. No traceback reaches a user unless JOB_WATCHDOG_DEBUG is set.
 """
 
+import contextlib
 import importlib
 import os
 import signal
@@ -88,8 +89,9 @@ def foreign_owner(package: Path, search_path: Sequence[str]) -> str:
 
     Looks at names only: this runs before every command.
     """
-    if (package / "observers").exists() or (package / "events.py").exists():
-        return "other files in its folder"
+    with contextlib.suppress(OSError):  # it may lie where this user may not look
+        if (package / "observers").exists() or (package / "events.py").exists():
+            return "other files in its folder"
     for entry in search_path:
         try:
             found = next(iter([*Path(entry or ".").glob("[Ww]atchdog-*.dist-info")]), None)
