@@ -34,18 +34,17 @@ def see_members(state: TaskState, seen: Mapping[Labels, datetime]) -> TaskState:
     label at times.
     """
     members = {member.labels: member for member in state.expected}
-    before = dict(members)
+    changed = False
     for labels, time in seen.items():
         member = _resolved(labels.only((POD, GPU)), members)
         known = members.get(member)
         earlier = state.attempt_started is not None and time < state.attempt_started
-        if not member or earlier:
+        if not member or earlier or (known is not None and time <= known.last):
             continue
-        if known is None:
-            members[member] = Seen(labels=member, first=time, last=time)
-        elif time > known.last:
-            members[member] = replace(known, last=time, missing=timedelta())
-    return state if members == before else replace(state, expected=tuple(members.values()))
+        first, heir = (time, False) if known is None else (known.first, known.heir)
+        members[member] = Seen(labels=member, first=first, last=time, heir=heir)
+        changed = True
+    return replace(state, expected=tuple(members.values())) if changed else state
 
 
 def _resolved(labels: Labels, members: Mapping[Labels, Seen]) -> Labels:
@@ -67,6 +66,8 @@ def retire(
     fresh = {_resolved(labels.only((POD, GPU)), members) for labels in now_seen}
     pods = {labels.get(POD, "") for labels in fresh} - {""}
     present = {labels for labels in members if labels in fresh or labels.pairs == _pod_only(labels, pods)}
+    if len(present) == len(members) and not state.status.ended and not any(m.missing for m in state.expected):
+        return state, ()  # everybody is here, as almost always: nobody went, so nobody is an heir
     going: set[Labels] = set()
     if state.status.ended:
         going = set(members)

@@ -62,7 +62,7 @@ class Labels(Mapping[str, str]):
         return default
 
     def __contains__(self, name: object) -> bool:
-        return any(key == name for key, _ in self.pairs)
+        return isinstance(name, str) and self.get(name) is not None
 
     def __iter__(self) -> Iterator[str]:
         return (name for name, _ in self.pairs)
