@@ -89,7 +89,7 @@ class Far:
         return TaskListing(tasks=tuple(rows))
 
     async def status(self, task: Task) -> TaskObservation:
-        raise NotImplementedError
+        raise NotImplementedError("its list says how each task stands: nobody asks about one")
 
     async def metric(self, task: Task, metric: str, *, since: datetime, now: datetime) -> MetricAnswer:
         number = int(task.id.partition("-")[0])

@@ -7,7 +7,6 @@ to come, so that it need not scrape: what is measured is its four rules. Ours ta
 of each series, judges the same four rules, advances alerts and commits T1 to SQLite.
 """
 
-import importlib.util
 import json
 import os
 import signal
@@ -23,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from fleet import Fleet
 
 INTERVAL = 10
 RULES = """groups:
@@ -117,13 +117,7 @@ def theirs(folder: Path, gpus: int, cycles: int) -> tuple[float, dict[str, int]]
 
 def ours(folder: Path, gpus: int, points: int, *, columns: bool) -> float:
     """CPU seconds of one slot: the median of thirty."""
-    spec = importlib.util.spec_from_file_location("fleet", Path(__file__).with_name("conftest.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["fleet"] = module
-    spec.loader.exec_module(module)
-    fleet = module.Fleet(folder, gpus, columns=columns)
+    fleet = Fleet(folder, gpus, columns=columns)
     for _ in range(5):
         fleet.slot(points)
     return statistics.median(fleet.slot(points) for _ in range(30))

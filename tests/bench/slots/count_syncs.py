@@ -7,7 +7,6 @@ that go on with them; the plan (T2) of the incidents is stored as well. Fails ab
 if the thousand alerts take more than two commits.
 """
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -15,19 +14,11 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from fleet import Fleet, above_zero
+
 SLOTS = 20  # of each kind
 ALERTS = 1_000
 MARK = "count-syncs-mark"  # what is opened between two kinds, to be seen in the trace
-
-
-def load():
-    spec = importlib.util.spec_from_file_location("fleet", Path(__file__).with_name("conftest.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["fleet"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def mark(name: str) -> None:
@@ -36,9 +27,8 @@ def mark(name: str) -> None:
 
 def work() -> None:
     """Run the slots; each kind begins with a mark."""
-    module = load()
     with tempfile.TemporaryDirectory() as folder:
-        fleet = module.Fleet(Path(folder), ALERTS, per_task=100, points=12, rules=[module.above_zero()])
+        fleet = Fleet(Path(folder), ALERTS, per_task=100, points=12, rules=[above_zero()])
         alerts = fleet.world.ruleset
         fleet.world.ruleset = replace(alerts, rules=())
         fleet.slot()
