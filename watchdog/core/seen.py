@@ -30,13 +30,11 @@ _LONG = 1024  # characters; a longer row is stood for by its digest
 Entry = tuple[int, int]  # time in ns, count
 
 
-def line_hash(line: LogLine) -> int:
-    """Return the identity of a row, of its pod, time and text: a number below 2^63."""
-    return line_hashes((line,))[0]
-
-
 def line_hashes(lines: Sequence[LogLine]) -> list[int]:
-    """Return the identity of each row; the same for the same row, today and after a restart."""
+    """Return the identity of each row, of its pod, time and text: numbers below 2^63.
+
+    The same for the same row, today and after a restart.
+    """
     rows = LogRows.of(lines)
     times, pods, texts = rows.times, rows.pods, rows.texts
     if not times:

@@ -26,7 +26,7 @@ from watchdog.core.health import (
     standing,
 )
 from watchdog.core.incidents import Book
-from watchdog.core.labels import TASK, Labels, fingerprint
+from watchdog.core.labels import Labels, fingerprint
 from watchdog.core.logs import StreamKey, StreamState, arrivals_moved
 from watchdog.core.reading import taken_over
 from watchdog.core.resolving import resolve
@@ -411,11 +411,6 @@ class World:
         for state in self.streams.values():
             found[state.key.task] = (*found.get(state.key.task, ()), state)
         return found
-
-    def rules_of(self, labels: Labels) -> tuple[Rule, ...]:
-        """The rules that are about the task of a labelset."""
-        state = self.states.get(labels.get(TASK, ""))
-        return tuple(rule for rule in self.ruleset.rules if state is not None and rule.applies(state.task))
 
 
 def fact_about(task: str, what: str) -> str:
