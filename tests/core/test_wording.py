@@ -176,7 +176,7 @@ def test_params_of_notices_are_said_in_the_listeners_way(english: Voice, chinese
     assert english.param("2026-09-17T02:05:00+00:00") == "10:05"
     assert english.param("20m") == "20 min"
     assert chinese.param("+6h") == "+6 小时"
-    assert chinese.param("longer than 1m") == "超过 1 分钟"
+    assert chinese.param("it has no point of xid") == "没有 xid 的数据点"
     assert chinese.param("key expired") == "密钥已过期"
     assert english.param("2026-09-17T02:05:00") == "2026-09-17T02:05:00"
     assert english.param("anything else") == "anything else"

@@ -273,18 +273,10 @@ class Engine:
             slow = collector.late_questions()
             self._slow_for[name] = self._slow_for.get(name, 0) + 1 if slow else 0
             active = self._slow_for[name] >= SLOW_QUESTIONS
-            notices.append(
-                Notice(
-                    kind=NoticeKind.RULE_SLOW,
-                    subject=name,
-                    params={
-                        "source": name,
-                        "took": f"longer than {format_duration(collector.poll)}",
-                        "interval": format_duration(collector.poll),
-                    },
-                    active=active,
-                )
-            )
+            params = {"source": name, "poll": format_duration(collector.poll)}
+            if slow:
+                params["capability"] = ", ".join(dict.fromkeys(str(key.capability) for key in slow))
+            notices.append(Notice(kind=NoticeKind.RULE_SLOW, subject=name, params=params, active=active))
         return notices
 
     def _interrupted(self, interruption: Interruption | None) -> list[Notice]:

@@ -43,10 +43,7 @@ ENGLISH = Wording(
         "s": "{count} s",
         "ms": "{count} ms",
     },
-    phrases=(
-        (r"longer than (?P<time>\S+)", "longer than {time}"),
-        (r"not judged since (?P<time>\S+)", "Not judged since {time}: the newest data is from then."),
-    ),
+    phrases=((r"not judged since (?P<time>\S+)", "Not judged since {time}: the newest data is from then."),),
     percent="{number} %",
     listed=", ",
     no_value="no value",

@@ -136,9 +136,17 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
         over_body=("It could not from {since} to {until} ({duration}).",),
     ),
     NoticeKind.RULE_SLOW: NoticeText(
-        title=("rule {rule} is slower than its interval", "reading {source} takes longer than its interval"),
-        body=("It takes {took}; the interval is {interval}.", "What depends on it is told late."),
-        over_title=("rule {rule} keeps its interval again", "reading {source} keeps its interval again"),
+        title=("rule {rule} is slower than its interval", "{source} answers more slowly than it is asked"),
+        body=(
+            "Judging it once takes {took}; all rules are to be judged every {interval}.",
+            # `.0`: said only of a rule, without saying its name again.
+            "{rule:.0}Evaluations are left out meanwhile, and the alerts of every rule come late.",
+            "{rule:.0}A longer `interval` helps, or `select` with fewer tasks.",
+            "Asking {source} for {capability} takes longer than {poll}, and it is asked every {poll}.",
+            "{poll:.0}What depends on it is judged and told late.",
+            "{poll:.0}If it goes on: give {source} a longer `poll`, or look at the network on the way there.",
+        ),
+        over_title=("rule {rule} keeps its interval again", "{source} answers as fast as it is asked again"),
         over_body=("It did not from {since} to {until} ({duration}).",),
     ),
     NoticeKind.SUSPECT_VALUES: NoticeText(

@@ -84,7 +84,6 @@ CHINESE = Wording(
         ("too few points cover its window", "数据点不足以覆盖规则的时间窗口"),
         (r"it has no point of (?P<metric>\S+)", "没有 {metric} 的数据点"),
         ("the server did not go on from where it was asked", "服务端没有从请求的位置继续返回"),
-        (r"longer than (?P<time>\S+)", "超过 {time}"),
         ("metrics failing", "指标读取失败"),
         ("logs failing", "日志读取失败"),
         ("status failing", "任务状态读取失败"),

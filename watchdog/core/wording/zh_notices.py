@@ -126,10 +126,17 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
         over_body=("{since} 至 {until}（{duration}）期间无法判断。",),
     ),
     NoticeKind.RULE_SLOW: NoticeText(
-        title=("规则 {rule} 的执行时间超过间隔", "读取 {source} 的时间超过间隔"),
-        body=("耗时 {took}，间隔为 {interval}。", "依赖它的告警会延迟。"),
-        over_title=("规则 {rule} 已恢复按时执行", "读取 {source} 已恢复按时完成"),
-        over_body=("{since} 至 {until}（{duration}）期间未能按时执行。",),
+        title=("规则 {rule} 的判断耗时超过间隔", "{source} 的应答跟不上读取间隔"),
+        body=(
+            "判断一次耗时 {took}，而全部规则应每 {interval} 判断一次。",
+            "{rule:.0}期间会跳过部分判断，所有规则的告警都会延迟。",
+            "{rule:.0}可以加长 `interval`，或用 `select` 减少涉及的任务。",
+            "向 {source} 读取一次{capability}耗时超过 {poll}，而每 {poll} 就要读取一次。",
+            "{poll:.0}依赖这些数据的判断和告警会延迟。",
+            "{poll:.0}如果持续如此，请加长 {source} 的 `poll`，或检查两端之间的网络。",
+        ),
+        over_title=("规则 {rule} 已恢复按时判断", "{source} 的应答已跟上读取间隔"),
+        over_body=("{since} 至 {until}（{duration}）期间未能按时完成。",),
     ),
     NoticeKind.SUSPECT_VALUES: NoticeText(
         title=("{task} 的 {metric} 数值可疑", "数值可疑：{subject}"),
