@@ -342,3 +342,20 @@ def test_a_line_with_a_time_of_the_far_future_is_told_now_and_takes_no_other_wit
     assert sorted(log.poll()) == ["ERROR garbled", "beside it"]
     log.write("after")
     assert log.poll() == ["after"]
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_what_was_printed_in_a_long_outage_is_told_from_its_beginning(log, restart: bool) -> None:
+    log.write("a", "b", "c")
+    log.poll()
+    log.limit = 2000
+    printed = [f"minute {number}" for number in range(90)]
+    for line in printed:
+        log.write(line)
+        log.minute += 1
+    if restart:
+        log.restart()
+
+    assert log.poll() == printed
+    assert log.poll() == []
+    assert log.unread == 0

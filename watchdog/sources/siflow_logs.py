@@ -17,7 +17,7 @@ from watchdog.sources.naive_times import read_time_ns
 from watchdog.sources.siflow_wire import LogRow, LogRows
 
 STEP_NS = 1_000  # between lines that were seen at once
-KEPT_NS = 30 * 60 * 1_000_000_000  # longer than any re-reading looks back
+KEPT_NS = 30 * 60 * 1_000_000_000  # longer than any re-reading looks back, but for one after an outage
 MOST_KEPT = 50_000
 MARKED = 128  # lines that a bookmark holds …
 HASH_DIGITS = 8  # … and how much of each
@@ -80,7 +80,7 @@ class LogTail:
         if not overlap and len(rows.rows) >= self.limit:
             self.lost_ns = looked_ns, seen_ns
         self.page = digests
-        self._keep([(lines[place], digests[place]) for place in first], seen_ns)
+        self._keep([(lines[place], digests[place]) for place in first], query, seen_ns)
 
     def serve(self, query: LogQuery) -> LogPage:
         """Answer a query from what is known: a page of lines, oldest first."""
@@ -132,7 +132,7 @@ class LogTail:
 
     # --- what is kept
 
-    def _keep(self, new: Sequence[tuple[_Line, str]], seen_ns: int) -> None:
+    def _keep(self, new: Sequence[tuple[_Line, str]], query: LogQuery, seen_ns: int) -> None:
         newest = self.kept[-1].line.time_ns if self.kept else 0
         first = max(newest + STEP_NS, seen_ns - (len(new) - 1) * STEP_NS)
         for place, (line, digest) in enumerate(new):
@@ -140,7 +140,7 @@ class LogTail:
             time_ns = told_ns or first + place * STEP_NS
             self.kept.append(_Kept(LogLine(time_ns, line.pod, line.text), digest))
         self.kept.sort(key=attrgetter("line.time_ns"))
-        oldest = (self.kept[-1].line.time_ns if self.kept else 0) - KEPT_NS
+        oldest = min((self.kept[-1].line.time_ns if self.kept else 0) - KEPT_NS, query.start_ns)
         begin = next((n for n, kept in enumerate(self.kept) if kept.line.time_ns >= oldest), 0)
         begin = max(begin, len(self.kept) - MOST_KEPT)
         self.before = (*self.before, *(kept.digest for kept in self.kept[:begin][-MARKED:]))[-MARKED:]
