@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from watchdog.core.durations import MINUTE_NS
+from watchdog.core.durations import MINUTE_NS, from_ns
 from watchdog.core.logs import LogQuery, StreamKey, StreamState
 from watchdog.core.reading import UnreadReason, absorb, first_run, plan
 from watchdog.sources.siflow_logs import LogTail
@@ -27,6 +27,7 @@ class Log:
         self.state: StreamState | None = None
         self.told: list[str] = []
         self.unread = 0
+        self.remarks: list[str] = []
         self.newest_first = True
 
     @property
@@ -59,7 +60,9 @@ class Log:
             if not taken:
                 self.tail.take(self.rows(), query, self.now_ns)
                 taken = True
-            done = absorb(self.state, query, self.tail.serve(query), self.now_ns)
+            page = self.tail.serve(query)
+            self.remarks += page.remarks
+            done = absorb(self.state, query, page, self.now_ns)
             self.state = done.state
             self.told += [line.text for line in done.new_lines]
             self.unread += sum(one.reason is UnreadReason.SHORT for one in done.unread)
@@ -358,4 +361,69 @@ def test_what_was_printed_in_a_long_outage_is_told_from_its_beginning(log, resta
 
     assert log.poll() == printed
     assert log.poll() == []
-    assert log.unread == 0
+    assert (log.unread, log.remarks) == (0, [])
+
+
+def late_line(log: Log, text: str, minutes: int) -> None:
+    """A line that comes now, among those of the newest minute, and is dated so long ago."""
+    log.write(text, at=1)
+    log.written[-2] = (log.now_ns - minutes * MINUTE_NS, text)
+
+
+def test_a_line_that_comes_too_late_to_be_read_is_said() -> None:
+    log = Log(limit=200, timed=True)
+    for number in range(40):
+        log.write(f"{number}")
+        log.poll()
+    late_line(log, "a little late", 8)
+    log.write("beside it")
+    log.poll()
+    for _ in range(6):
+        log.poll()
+    assert ("a little late" in log.told, log.remarks) == (True, [])
+
+    late_line(log, "ERROR far too late", 45)
+    dated = log.written[-2][0]
+    log.write("beside that")
+    assert log.poll() == ["beside that"]
+
+    assert "ERROR far too late" not in log.told
+    (remark,) = log.remarks
+    assert remark.startswith("log lines came long after their own time and were not read: 1, ")
+    assert remark.endswith(f"the newest is dated {from_ns(dated):%Y-%m-%d %H:%M:%SZ}")
+    for number in range(40):
+        log.write(f"after {number}")
+        log.poll()
+    assert len(log.remarks) == 1
+
+
+def test_a_line_that_comes_too_late_is_said_in_a_log_that_prints_no_more() -> None:
+    log = Log(limit=200, timed=True)
+    for number in range(20):
+        log.write(f"{number}")
+        log.poll()
+    for _ in range(60):
+        log.poll()
+    late_line(log, "ERROR", 84)
+    for _ in range(60):
+        log.poll()
+
+    assert "ERROR" not in log.told
+    assert len(log.remarks) == 1
+
+
+@pytest.mark.parametrize("limit", [12, 60, 2000])
+def test_lines_that_come_into_sight_again_are_no_late_ones(limit: int) -> None:
+    log = Log(limit=limit, timed=True)
+    for number in range(100):
+        log.write(f"{number}")
+        log.poll()
+    del log.written[
+        -10:-5
+    ]  # a pod's lines are gone: those of the others stand where they stood, or come back
+    for number in range(60):
+        log.write(f"after {number}")
+        log.poll()
+
+    assert len(set(log.told)) == len(log.told)
+    assert (log.unread, log.remarks) == (0, [])

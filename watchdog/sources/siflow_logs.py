@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import tzinfo
 from operator import attrgetter
 
+from watchdog.core.durations import from_ns
 from watchdog.core.logs import LogLine, LogPage, LogQuery
 from watchdog.sources.naive_times import read_time_ns
 from watchdog.sources.siflow_wire import LogRow, LogRows
@@ -22,6 +23,7 @@ MOST_KEPT = 50_000
 MARKED = 128  # lines that a bookmark holds …
 HASH_DIGITS = 8  # … and how much of each
 LEAST_SHARED = 3  # fewer common lines than this may be chance
+TOO_LATE = "log lines came long after their own time and were not read"
 FAR_NS = 24 * 3600 * 1_000_000_000  # a line this far in the future has no time worth the name
 
 
@@ -52,17 +54,21 @@ class _Kept:
 class LogTail:
     """What is known of one task's log. Nothing is known at first; then `take` every page and serve queries.
 
-    page: digests of the newest page. before: those of the lines before `kept`, as far as bookmarks need
-    them. lost_ns: where lines may have been that were never seen, for the next query.
+    page: digests of the newest page. whole: it may have shown all there was. before: digests of the lines
+    before `kept`, as far as bookmarks need them. lost_ns: where lines may have been that were never seen, for
+    the next query. awaited: new lines that no query has asked for yet, by their time, with when they came.
     """
 
     limit: int
     zone: tzinfo
     page: tuple[str, ...] | None = None
+    whole: bool = False
     before: tuple[str, ...] = ()
     kept: list[_Kept] = field(default_factory=list)
     looked_ns: int = 0
     lost_ns: tuple[int, int] | None = None
+    awaited: list[tuple[int, int]] = field(default_factory=list)
+    remarks: tuple[str, ...] = ()
 
     def take(self, rows: LogRows, query: LogQuery, now_ns: int) -> None:
         """Take in the newest lines, asked for on behalf of a query.
@@ -77,9 +83,11 @@ class LogTail:
             return  # a log that has not begun, or one that is replaced: the next page will tell
         digests = tuple(line.digest for line in lines)
         first, overlap = self._new(lines, digests, query.bookmark)
-        if not overlap and len(rows.rows) >= self.limit:
+        full = len(rows.rows) >= self.limit
+        if not overlap and full:
             self.lost_ns = looked_ns, seen_ns
-        self.page = digests
+        self.awaited += [(time_ns, seen_ns) for time_ns in self._early(lines, first, query)]
+        self.page, self.whole = digests, not full
         self._keep([(lines[place], digests[place]) for place in first], query, seen_ns)
 
     def serve(self, query: LogQuery) -> LogPage:
@@ -91,12 +99,15 @@ class LogTail:
             and query.pod in ("", kept.line.pod)
             and query.contains in kept.line.text
         ]
+        self.awaited = [one for one in self.awaited if not query.start_ns <= one[0] <= query.end_ns]
         shown = wanted[: query.limit]
         full = len(wanted) >= query.limit
         lost, self.lost_ns = self.lost_ns, None
+        remarks, self.remarks = self.remarks, ()
         return LogPage(
             lines=tuple(kept.line for kept in shown),
             full=full,
+            remarks=remarks,
             lost_ns=lost,
             bookmark=self._bookmark(shown[-1].line.time_ns if full and shown else None),
         )
@@ -117,13 +128,27 @@ class LogTail:
             self.before = tuple(digests[: place + 1][-MARKED:])
             return everything[place + 1 :], sure
         shared = _shared(self.page, digests)
-        left = Counter(self.page[len(self.page) - shared :])
+        in_sight = Counter(self.page[len(self.page) - shared :])
+        told = Counter(self.page) | Counter(kept.digest for kept in self.kept)  # with a time none is like it
         new = []
         for place, digest in enumerate(digests):
+            left = told if lines[place].time_ns else in_sight
             left[digest] -= 1
             if left[digest] < 0:
                 new.append(place)
         return new, shared >= min(LEAST_SHARED, len(self.page))
+
+    def _early(self, lines: Sequence[_Line], new: Sequence[int], query: LogQuery) -> list[int]:
+        """Return the times of lines that are certainly new, from before what a query asks for.
+
+        None of the first page: times tell what of it is news. What stands at the beginning of a page may be
+        older lines that came into sight again, if the page before did not show all.
+        """
+        if self.page is None:
+            return []
+        begin = next((number for number, place in enumerate(new) if number != place), len(new))
+        certain = new if self.whole else new[begin:]
+        return [lines[place].time_ns for place in certain if 0 < lines[place].time_ns < query.start_ns]
 
     def _lines(self, row: LogRow) -> list[_Line]:
         time_ns = read_time_ns(row.time, self.zone) or 0
@@ -141,10 +166,19 @@ class LogTail:
             self.kept.append(_Kept(LogLine(time_ns, line.pod, line.text), digest))
         self.kept.sort(key=attrgetter("line.time_ns"))
         oldest = min((self.kept[-1].line.time_ns if self.kept else 0) - KEPT_NS, query.start_ns)
+        self._pass_over(oldest, seen_ns)
         begin = next((n for n, kept in enumerate(self.kept) if kept.line.time_ns >= oldest), 0)
         begin = max(begin, len(self.kept) - MOST_KEPT)
         self.before = (*self.before, *(kept.digest for kept in self.kept[:begin][-MARKED:]))[-MARKED:]
         self.kept = self.kept[begin:]
+
+    def _pass_over(self, oldest_ns: int, seen_ns: int) -> None:
+        """Say which new lines nobody will ask for any more: when they came, their own time was long ago."""
+        gone = [one for one in self.awaited if one[0] < oldest_ns or one[1] < seen_ns - KEPT_NS]
+        if gone:
+            self.awaited = [one for one in self.awaited if one not in gone]
+            newest = f"{from_ns(max(gone)[0]):%Y-%m-%d %H:%M:%SZ}"
+            self.remarks = (f"{TOO_LATE}: {len(gone)}, the newest is dated {newest}",)
 
     def _bookmark(self, until_ns: int | None) -> str:
         """What a later process needs to go on after the line at `until_ns` (None = the last one)."""
