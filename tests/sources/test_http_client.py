@@ -72,6 +72,19 @@ async def test_an_answer_arrives_whole_with_status_and_type(service, connect) ->
     assert request.headers["authorization"] == "x"
 
 
+async def test_a_request_says_what_we_take_and_nothing_that_an_earlier_answer_told(service, connect) -> None:
+    service.replies["/a"] = Reply(body=b"{}", headers={"Set-Cookie": "session=abc; Path=/"})
+    client = connect()
+
+    await client.get("/a")
+    await client.get("/a", headers=lambda: {"authorization": "x"})
+
+    first, second = (request.headers for request in service.seen)
+    assert (first["accept"], first["accept-encoding"]) == ("application/json", "gzip")
+    assert first["user-agent"].startswith("python-httpx/")
+    assert second == {**first, "authorization": "x"}
+
+
 async def test_redirects_are_answers_and_not_followed(service, connect) -> None:
     service.replies["/a"] = Reply(status=302, headers={"Location": "/b"})
 

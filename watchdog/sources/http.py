@@ -31,6 +31,13 @@ from watchdog.sources.pace import Pace
 CLOSING_GRACE_S = 1.0
 SPARE_CONNECTIONS = 2  # beyond `concurrency`: no request of ours ever waits inside the pool
 
+_HEADERS = {
+    "accept": "application/json",
+    "accept-encoding": "gzip",
+    "connection": "keep-alive",
+    "user-agent": f"python-httpx/{httpx.__version__}",
+}
+
 Params = Sequence[tuple[str, str]]
 Headers = Callable[[], Mapping[str, str]]  # asked right before sending: signatures carry the time
 
@@ -52,9 +59,9 @@ class HttpLimits:
 
 @dataclass(slots=True, eq=False)
 class _Generation:
-    """One httpx client and what runs on it. Retired, it takes no new request and soon ends."""
+    """One pool of connections and what runs on it. Retired, it takes no new request and soon ends."""
 
-    client: httpx.AsyncClient
+    transport: httpx.AsyncHTTPTransport
     running: set[asyncio.Task[HttpAnswer]] = field(default_factory=set)
     abandoned: set[asyncio.Task[HttpAnswer]] = field(default_factory=set)
     retired: bool = False
@@ -69,7 +76,7 @@ class HttpClient:
     ) -> None:
         """`base_url` has a scheme and a host and no credentials; ValueError says what is wrong."""
         self.base_url = checked_base_url(base_url)
-        self.replaced = 0  # how often a client was given up
+        self.replaced = 0  # how often a pool was given up
         self._clock = clock
         self._limits = limits or HttpLimits()
         self._proxy = proxy
@@ -79,12 +86,13 @@ class HttpClient:
         self._closed = False
         _hush_httpx()
         _spare_searches()
-        self._generation: _Generation | None = _Generation(self._new_client())
+        self._timeouts = _timeouts(self._limits)
+        self._generation: _Generation | None = _Generation(self._new_transport())
 
     async def get(self, path: str, params: Params = (), headers: Headers = dict) -> HttpAnswer:
         """Send one GET and read the whole answer, whatever its status; redirects are not followed.
 
-        Cancelling the caller leaves the request behind: it ends by itself, with its client.
+        Cancelling the caller leaves the request behind: it ends by itself, with its pool.
 
         Raises:
             SourceError: no whole answer came (unreachable, timed out, too large, broken off).
@@ -127,23 +135,16 @@ class HttpClient:
         if self._closed:
             raise SourceError(Failure.UNREACHABLE, "this source was closed", retryable=False)
         if self._generation is None:
-            self._generation = _Generation(self._new_client())
+            self._generation = _Generation(self._new_transport())
         return self._generation
 
-    def _new_client(self) -> httpx.AsyncClient:
+    def _new_transport(self) -> httpx.AsyncHTTPTransport:
+        """httpx below its client, whose redirects, cookies and sign-in cost each request something."""
         limits = self._limits
-        return httpx.AsyncClient(
+        return httpx.AsyncHTTPTransport(
             verify=_shared_ssl_context(),
             proxy=self._proxy or None,
             trust_env=False,
-            follow_redirects=False,
-            headers={"accept": "application/json", "accept-encoding": "gzip"},
-            timeout=httpx.Timeout(
-                connect=limits.connect.total_seconds(),
-                read=limits.read.total_seconds(),
-                write=limits.write.total_seconds(),
-                pool=limits.pool.total_seconds(),
-            ),
             limits=httpx.Limits(
                 max_connections=limits.concurrency + SPARE_CONNECTIONS,
                 max_keepalive_connections=limits.concurrency,
@@ -154,12 +155,16 @@ class HttpClient:
     async def _exchange(
         self, generation: _Generation, path: str, params: Params, headers: Headers
     ) -> HttpAnswer:
-        client = generation.client
         try:
-            request = client.build_request(
-                "GET", _url(self.base_url + path, tuple(params)), headers=headers()
+            if generation.closing:  # its pool would connect anew for the sake of nobody
+                raise SourceError(Failure.TIMEOUT, "nobody waits any more")
+            request = httpx.Request(
+                "GET",
+                _url(self.base_url + path, tuple(params)),
+                headers={**_HEADERS, **headers()},
+                extensions={"timeout": self._timeouts},
             )
-            response = await client.send(request, stream=True)
+            response = await generation.transport.handle_async_request(request)
             try:
                 body = await self._read(generation, response)
             finally:
@@ -220,7 +225,7 @@ class HttpClient:
             self.replaced += 1
 
     def _close_if_idle(self, generation: _Generation) -> None:
-        """Close a retired client once nobody waits for anything on it."""
+        """Close a retired pool once nobody waits for anything on it."""
         if not generation.retired or generation.closing or generation.running - generation.abandoned:
             return
         generation.closing = True
@@ -232,7 +237,7 @@ class HttpClient:
 async def _close(generation: _Generation) -> None:
     """Close the connections, which ends what still runs on them; cancel what does not end."""
     with contextlib.suppress(Exception):  # a broken transport may fail to close; it is dropped anyway
-        await generation.client.aclose()
+        await generation.transport.aclose()
     if generation.running:
         await asyncio.wait(set(generation.running), timeout=CLOSING_GRACE_S)
     late = set(generation.running)
@@ -267,6 +272,15 @@ def _checked_url(name: str, text: str) -> httpx.URL:
     return url
 
 
+def _timeouts(limits: HttpLimits) -> Mapping[str, float]:
+    return {
+        "connect": limits.connect.total_seconds(),
+        "read": limits.read.total_seconds(),
+        "write": limits.write.total_seconds(),
+        "pool": limits.pool.total_seconds(),
+    }
+
+
 @lru_cache(
     maxsize=4_096
 )  # a poll asks for the same addresses again; taking one apart costs as much as sending it
@@ -276,7 +290,7 @@ def _url(address: str, params: tuple[tuple[str, str], ...]) -> httpx.URL:
 
 @cache
 def _shared_ssl_context() -> ssl.SSLContext:
-    """One context for all clients: building it costs a hundred times more than a client."""
+    """One context for all pools: building it costs a hundred times more than a pool."""
     return httpx.create_ssl_context()
 
 
