@@ -1,5 +1,6 @@
 """The traps of the API facts (1-15 Alaya, 31-34 both clouds), each against the stand-in cloud."""
 
+import asyncio
 import logging
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -227,6 +228,34 @@ async def test_trap_9_without_any_metric_rule_a_pod_is_looked_up_once(cloud, sou
     assert (await source.logs(task, last_minute(clock))).lines
     await source.logs(task, last_minute(clock))
     assert cloud.counts() == {"metrics": 1, "pod": 1, "logs": 2}
+
+
+async def test_trap_9_a_pod_is_not_looked_up_where_metrics_are_on_their_way(
+    cloud, source, task, clock
+) -> None:
+    cloud.say("hello")
+
+    _, _, page = await asyncio.gather(
+        read_metric(source, task, clock),
+        read_metric(source, task, clock, "vram"),
+        source.logs(task, last_minute(clock)),
+    )
+    assert [line.text for line in page.lines] == ["hello"]
+    assert cloud.counts() == {"metrics": 2, "pod": 1, "logs": 1}
+
+
+async def test_trap_9_a_pod_is_looked_up_where_the_metrics_on_their_way_name_none(
+    cloud, source, task, clock
+) -> None:
+    cloud.say("hello")
+    cloud.faults.add("forbidden", "metrics", times=1)
+
+    answers = await asyncio.gather(
+        read_metric(source, task, clock), source.logs(task, last_minute(clock)), return_exceptions=True
+    )
+    assert isinstance(answers[0], SourceError)
+    assert [line.text for line in answers[1].lines] == ["hello"]
+    assert cloud.counts() == {"metrics": 2, "pod": 1, "logs": 1}
 
 
 async def test_trap_9_a_configured_namespace_wins(cloud, build, task, clock) -> None:

@@ -5,7 +5,8 @@ pod-basic said of them. Knows no HTTP, no JSON shape and no secret.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from datetime import datetime, timedelta
@@ -51,6 +52,7 @@ class _Known:
     """What earlier answers told of one task; `*_at` are monotonic."""
 
     pods: tuple[str, ...] = ()  # of the newest metrics answer with data
+    coming: list[asyncio.Event] = field(default_factory=list)  # metrics answers on their way
     basics: dict[str, tuple[timedelta, PodBasic]] = field(default_factory=dict)
     namespace: str = ""
     ask_namespace_at: timedelta | None = None  # not before
@@ -87,9 +89,10 @@ class AlayaSource:
         """Return points newer than `since`, asking for the smallest period that covers it."""
         _supported(metric)
         params = (("type", metric), ("period", period_covering(now - since)))
-        data = await self._api.metrics(task.id, params)
-        answer = read_metrics(data, task=task, metric=metric, since=since)
-        self._learn_pods(task, answer)
+        with self._coming(task):
+            data = await self._api.metrics(task.id, params)
+            answer = read_metrics(data, task=task, metric=metric, since=since)
+            self._learn_pods(task, answer)
         return answer
 
     async def history(self, task: Task, metric: str, start: datetime, end: datetime) -> MetricAnswer:
@@ -207,6 +210,17 @@ class AlayaSource:
         if pods:
             self._knowledge(task.id).pods = pods
 
+    @contextmanager
+    def _coming(self, task: Task) -> Iterator[None]:
+        """Let who needs the name of a pod wait for the answer that is on its way."""
+        coming, told = self._knowledge(task.id).coming, asyncio.Event()
+        coming.append(told)
+        try:
+            yield
+        finally:
+            coming.remove(told)
+            told.set()
+
     async def _namespace(self, task: Task) -> str:
         """The task's own, else what pod-basic says, else the configured one (asked again later)."""
         known = self._knowledge(task.id)
@@ -220,6 +234,8 @@ class AlayaSource:
 
     async def _find_namespace(self, task: Task, known: _Known) -> str:
         try:
+            while known.coming and not known.pods:
+                await known.coming[0].wait()
             if not known.pods:  # nobody asks for metrics of this task: learn a pod's name once
                 now = self._clock.now()
                 await self.metric(task, "cpu", since=now - PERIODS[0][0], now=now)
