@@ -16,7 +16,7 @@ from watchdog.core.evidence import LINES_SHOWN
 from watchdog.core.incidents import Book, Step, apply
 from watchdog.core.labels import Labels
 from watchdog.core.moments import Moment, Tick
-from watchdog.core.outcomes import Evidence, EvidenceLine, Occurrence
+from watchdog.core.outcomes import Evidence, EvidenceLine, Member, Occurrence
 from watchdog.core.rules import Rule
 from watchdog.core.tasks import Status, Task
 
@@ -307,3 +307,49 @@ def test_beyond_the_room_for_incidents_events_join_one_for_their_task(  # K6
     play.slot(1, *(seen(labels=labels) for labels in pods))
     incidents = {incident.labels: incident.count for incident in play.book.open.values()}
     assert incidents == {pods[0]: 2, pods[1]: 2, pods[2]: 2, ME: 14}
+
+
+def test_whom_an_incident_for_the_whole_task_is_about_is_counted_and_so_is_what_came_until_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(events, "MOST_INCIDENTS", 3)
+    play = Play()
+    cards = [ME.plus({"pod": f"p{number}", "gpu": "0"}) for number in range(20)]
+    stepped = [
+        Occurrence(
+            rule="errors",
+            labels=labels,
+            at=T0,
+            fingerprint=labels["pod"],
+            count=2,
+            evidence=Evidence(
+                summary=f"XidErrors 0 → {number}",
+                value=float(number),
+                above=True,
+                members=(Member(labels=Labels.of(pod=labels["pod"], gpu="0"), value=float(number)),),
+                affected=1,
+                of=1,
+                covered=1,
+            ),
+        )
+        for number, labels in enumerate(cards)
+    ]
+    play.slot(0, *stepped)
+    whole = next(incident for incident in play.book.open.values() if incident.labels == ME)
+    assert (whole.first.affected, whole.first.of, whole.first.covered) == (17, 17, 17)
+    assert [member.labels["pod"] for member in whole.first.members] == [f"p{19 - n}" for n in range(10)]
+
+    play.slot(20, *stepped[10:])
+    play.slot(60)
+    assert {incident.labels: incident.count for incident in play.closed}[ME] == (17 + 10) * 2
+    assert sum(incident.count for incident in play.closed) == (20 + 10) * 2
+
+
+def test_pods_whose_lines_join_an_incident_for_the_whole_task_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(events, "MOST_INCIDENTS", 0)
+    play = Play()
+    play.slot(0, *(seen(labels=ME.plus({"pod": f"p{n}"}), lines=[line("E", n, f"p{n}")]) for n in range(3)))
+    assert play.incident.first.affected == 3
+    assert [member.labels["pod"] for member in play.incident.first.members] == ["p0", "p1", "p2"]

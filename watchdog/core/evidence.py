@@ -3,13 +3,14 @@
 Owns merging only; single evidences come from evaluation and from the log scanner.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from watchdog.core.alerts import IncidentMember
 from watchdog.core.durations import to_ns
 from watchdog.core.hygiene import shortened
-from watchdog.core.labels import NODE, POD
+from watchdog.core.labels import NODE, POD, within_task
 from watchdog.core.outcomes import MEMBERS_SHOWN, Evidence, EvidenceLine, Member, Occurrence
 
 LINES_SHOWN = 30
@@ -98,7 +99,7 @@ def of_occurrences(occurrences: Sequence[Occurrence], earlier: EvidenceLine | No
     front if it is older than all of these.
     """
     ordered = sorted(occurrences, key=_happened_ns)
-    merged = ordered[-1].evidence
+    merged = _of_labelsets(ordered)
     if not any(one.evidence.lines for one in ordered):
         return merged
     lines = _chosen(ordered)
@@ -108,6 +109,27 @@ def of_occurrences(occurrences: Sequence[Occurrence], earlier: EvidenceLine | No
     if earlier is not None and (not front or earlier.time_ns < front[0].time_ns):
         lines = [earlier, *(line for line in lines if _key(line) != _key(earlier))]
     return replace(merged, lines=tuple(lines[:LINES_SHOWN]), more_lines=more)
+
+
+def _of_labelsets(ordered: Sequence[Occurrence]) -> Evidence:
+    """Return the newest evidence, with whom all are about: those of one labelset say the same of that."""
+    newest = ordered[-1].evidence
+    each = {one.labels: one.evidence for one in ordered}
+    if len(each) == 1:
+        return newest
+    members = [
+        member
+        for labels, own in each.items()
+        for member in own.members or (Member(labels=within_task(labels), value=own.value),)
+    ]
+    members.sort(key=lambda member: -math.inf if member.value is None else member.value, reverse=newest.above)
+    return replace(
+        newest,
+        members=tuple(members[:MEMBERS_SHOWN]),
+        affected=sum(max(own.affected, 1) for own in each.values()),
+        of=sum(own.of for own in each.values()),
+        covered=sum(own.covered for own in each.values()),
+    )
 
 
 def _chosen(ordered: Sequence[Occurrence]) -> list[EvidenceLine]:
