@@ -1,10 +1,13 @@
-"""What the log benchmarks share: a training log, 30 patterns, and rules of them."""
+"""What benchmarks share: a training log, 30 patterns and rules of them; a server in a process of its own."""
 
 import gc
 import json
 import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -49,6 +52,27 @@ TRACEBACK = (
     "    return self._call_impl(*args, **kwargs)",
 )
 
+# Answers on a port that it prints, for as long as it lives. Before it stands what it answers:
+# `async def answer(head: bytes, reader: StreamReader) -> bytes`, which reads a body if it cares for one.
+SERVER = r"""
+import asyncio
+
+async def serve(reader, writer):
+    try:
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            writer.write(await answer(head, reader))
+            await writer.drain()
+    except (asyncio.IncompleteReadError, ConnectionError):
+        writer.close()
+
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+asyncio.run(main())
+"""
+
 
 def training_log(dice: random.Random, count: int) -> Iterator[str]:
     """Yield lines: 55 % steps, 25 % progress bars, 15 % NCCL, a few others, one incident in ten thousand."""
@@ -90,6 +114,21 @@ def _only_own_garbage() -> Iterator[None]:
     gc.freeze()
     yield
     gc.unfreeze()
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[str], int]]:
+    """Start a server that answers by a program's `answer`, in a process of its own; returns its port."""
+    with ExitStack() as running:
+
+        def start(program: str) -> int:
+            command = [sys.executable, "-c", program + SERVER]
+            process = running.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            running.callback(process.kill)
+            assert process.stdout is not None
+            return int(process.stdout.readline())
+
+        yield start
 
 
 @pytest.fixture(scope="session")

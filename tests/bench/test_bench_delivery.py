@@ -7,10 +7,8 @@ import asyncio
 import os
 import random
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import count
@@ -47,38 +45,21 @@ SHARE = {"oncall": 300, **dict.fromkeys(HEALTHY[1:], 50), **dict.fromkeys((*FAIL
 RECEIVER = f"""
 import asyncio
 
-async def answer(reader, writer):
-    try:
-        while head := await reader.readuntil(b"\\r\\n\\r\\n"):
-            await reader.readexactly(int(head.lower().partition(b"content-length:")[2].split()[0]))
-            if b"/hung" in head:
-                await asyncio.sleep(3600)
-            if b"/down" not in head:
-                await asyncio.sleep({ANSWERS_AFTER})
-            status = b"503 Service Unavailable" if b"/down" in head else b"200 OK"
-            writer.write(b"HTTP/1.1 " + status + b"\\r\\nContent-Length: 2\\r\\n\\r\\nok")
-            await writer.drain()
-    except (asyncio.IncompleteReadError, ConnectionError):
-        writer.close()
-
-async def main():
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-
-asyncio.run(main())
+async def answer(head, reader):
+    await reader.readexactly(int(head.lower().partition(b"content-length:")[2].split()[0]))
+    if b"/hung" in head:
+        await asyncio.sleep(3600)
+    if b"/down" not in head:
+        await asyncio.sleep({ANSWERS_AFTER})
+    status = b"503 Service Unavailable" if b"/down" in head else b"200 OK"
+    return b"HTTP/1.1 " + status + b"\\r\\nContent-Length: 2\\r\\n\\r\\nok"
 """
 
 
 @pytest.fixture
-def port() -> Iterator[int]:
-    """Where the receivers listen, in a process of their own."""
-    with subprocess.Popen([sys.executable, "-c", RECEIVER], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield int(process.stdout.readline())
-        finally:
-            process.kill()
+def port(serve: Callable[[str], int]) -> int:
+    """Where the receivers listen."""
+    return serve(RECEIVER)
 
 
 class Watched:

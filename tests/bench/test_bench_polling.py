@@ -29,7 +29,7 @@ NEWEST = datetime(2026, 9, 10, 4, 0, tzinfo=UTC)
 
 # Answers whatever is asked with the documented body of as many points as the task's id says.
 SERVER = f"""
-import asyncio, json, random
+import json, random
 dice = random.Random(3)
 
 def body(points):
@@ -43,33 +43,16 @@ def body(points):
 
 bodies = {{points: body(points) for points in {tuple(BODIES.values())}}}
 HEAD = "HTTP/1.1 200 OK\\r\\nContent-Type: application/json\\r\\nContent-Length: %d\\r\\n\\r\\n"
-answers = {{points: HEAD.encode() % len(body) + body for points, body in bodies.items()}}
+answers = {{points: (HEAD % len(body)).encode() + body for points, body in bodies.items()}}
 
-async def answer(reader, writer):
-    try:
-        while head := await reader.readuntil(b"\\r\\n\\r\\n"):
-            writer.write(answers[int(head.partition(b"/instance/")[2].partition(b"/")[0])])
-            await writer.drain()
-    except (asyncio.IncompleteReadError, ConnectionError):
-        writer.close()
-
-async def main():
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-
-asyncio.run(main())
-""".replace("HEAD.encode() % len(body)", "(HEAD % len(body)).encode()")
+async def answer(head, reader):
+    return answers[int(head.partition(b"/instance/")[2].partition(b"/")[0])]
+"""
 
 
 @pytest.fixture
-def url() -> Iterator[str]:
-    with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-        finally:
-            process.kill()
+def url(serve: Callable[[str], int]) -> str:
+    return f"http://127.0.0.1:{serve(SERVER)}"
 
 
 class Bare:
