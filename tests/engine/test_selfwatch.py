@@ -64,7 +64,7 @@ def test_a_source_that_is_always_slower_than_its_poll_is_said(bench) -> None:  #
 
     bench.cloud.script["status/1"] = slow
     bench.run(lambda: bench.live(40))
-    told = about(bench, "interval")
+    told = about(bench, "asked")
     assert [title.split("·")[0].strip() for _, title in told] == ["WARNING", "OK"]
 
 

@@ -146,7 +146,7 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
             "{poll:.0}What depends on it is judged and told late.",
             "{poll:.0}If it goes on: give {source} a longer `poll`, or look at the network on the way there.",
         ),
-        over_title=("rule {rule} keeps its interval again", "{source} answers as fast as it is asked again"),
+        over_title=("rule {rule} keeps its interval again", "{source} keeps up with what it is asked again"),
         over_body=("It did not from {since} to {until} ({duration}).",),
     ),
     NoticeKind.SUSPECT_VALUES: NoticeText(
