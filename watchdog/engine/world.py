@@ -4,7 +4,7 @@ Owns what is kept in memory between slots and how a start restores it. Everythin
 is decided in `core`; how a slot changes it is `intake` and `slot`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from watchdog.core.alerts import Incident, Transition
-from watchdog.core.conditions.kinds import Capability, LogCount, LogEvent, LogMatch
+from watchdog.core.conditions.kinds import Capability, LogCount, LogMatch
 from watchdog.core.durations import EPOCH, duration_ns, from_ns, to_ns
 from watchdog.core.evaluation import needs
 from watchdog.core.health import (
@@ -28,17 +28,17 @@ from watchdog.core.health import (
 from watchdog.core.incidents import Book
 from watchdog.core.labels import Labels, fingerprint
 from watchdog.core.logs import StreamKey, StreamState, arrivals_moved
-from watchdog.core.reading import taken_over
 from watchdog.core.resolving import resolve
 from watchdog.core.rules import Rule
 from watchdog.core.ruleset import Ruleset
 from watchdog.core.series import COUNTED, SeriesPoints, SeriesStore
-from watchdog.core.tasks import Task, TaskObservation, TaskState
+from watchdog.core.tasks import TaskObservation, TaskState
 from watchdog.core.view import HOLD_SHOWN
 from watchdog.engine.collector import MetricWish, Wishes
 from watchdog.engine.inbox import Inbox
 from watchdog.engine.log_reader import Literals, LogReader
 from watchdog.engine.showing import ZONE_FACT
+from watchdog.engine.streams import state_of, wanted_streams
 from watchdog.ports import LogSample, Source, Stored
 
 LATE_POINTS = timedelta(minutes=5)  # how far back each poll looks for points that came late
@@ -236,35 +236,18 @@ class World:
 
     def _renew_readers(self) -> None:
         """One reader a stream: everything of a task, or only what the server's filter leaves."""
-        wanted: dict[StreamKey, tuple[Task, list[Rule]]] = {}
-        for state in self.states.values():
-            rules = [
-                r for r in self.ruleset.rules if Capability.LOGS in r.condition.uses and r.applies(state.task)
-            ]
-            for prefilter in self.prefilters(rules):
-                own = [rule for rule in rules if prefilter in ("", _prefilter(rule))]
-                wanted[StreamKey(task=state.task.key, prefilter=prefilter)] = (state.task, own)
+        wanted = wanted_streams(self.states.values(), self.ruleset.rules)
         before, self.readers = self.readers, {}
-        for key, (task, rules) in wanted.items():
+        for key, (task, matches) in wanted.items():
             reader = before.pop(key, None)
             if reader is None:
-                begin = self._state_of(key, wanted.keys())
+                begin = state_of(key, self.streams, wanted.keys())
                 reader = LogReader(task=task, key=key, inbox=self.inbox, literals=_none, state=begin)
-            matches = tuple(m for m in (_match(rule) for rule in rules) if m is not None)
             reader.task, reader.literals = task, partial(self.literals, matches)
             self.readers[key] = reader
         for reader in before.values():
             reader.retired = True
         self.inbox.lines = [lines for lines in self.inbox.lines if lines.state.key not in before]
-
-    def _state_of(self, key: StreamKey, wanted: Collection[StreamKey]) -> StreamState | None:
-        """Where a stream goes on: where it was, or where those that it replaces are. None = it begins."""
-        if key in self.streams:
-            return self.streams[key]
-        gone = [
-            state for other, state in self.streams.items() if other.task == key.task and other not in wanted
-        ]
-        return taken_over(key, gone) if gone else None
 
     def clock_set_back(self, shift: timedelta) -> None:
         """Our clock was set back: a line that arrived before has not arrived in the future.
@@ -319,12 +302,6 @@ class World:
             self._deep[task, metric] = left
         else:
             self._deep.pop((task, metric), None)
-
-    @staticmethod
-    def prefilters(rules: Sequence[Rule]) -> tuple[str, ...]:
-        """The streams that serve these rules: one without a filter serves them all."""
-        found = dict.fromkeys(_prefilter(rule) for rule in rules)
-        return ("",) if "" in found else tuple(found)
 
     def forget_soon(self, task: str, pod: str = "") -> None:
         """Have the next slot forget a task, or that it is expected to have a pod."""
@@ -424,12 +401,3 @@ def _counted(rule: str) -> str:
 
 def _none() -> Literals:
     return (), ()
-
-
-def _match(rule: Rule) -> LogMatch | None:
-    return rule.condition.lines if isinstance(rule.condition, LogEvent | LogCount) else None
-
-
-def _prefilter(rule: Rule) -> str:
-    match = _match(rule)
-    return match.prefilter if match is not None else ""
