@@ -1,6 +1,7 @@
 """The parts of `watchdog init`: kinds of source by their tables, answers about tasks, channels."""
 
 import io
+import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -8,7 +9,7 @@ import pytest
 
 from watchdog.cli.asking import Asker, NobodyToAskError
 from watchdog.cli.init import offered
-from watchdog.cli.init_channel import VARIABLE, advice, from_web_address, from_words
+from watchdog.cli.init_channel import VARIABLE, advice, from_web_address, from_words, remarks, show_examples
 from watchdog.cli.init_cloud import Look, SourceDraft, ask_options, complete, reach
 from watchdog.cli.init_tasks import by_options, live, resolve, short, show, unfitting
 from watchdog.cli.output import Output
@@ -293,3 +294,23 @@ def test_what_to_do_about_a_refusal_depends_on_the_service() -> None:
     assert "app password" in advice(from_words("mailtos://a:b@c.d", {}, book), refused)
     assert "firewall" in advice(from_words("json://h/x", {}, book), DeliveryResult(answer=Answer.RETRY))
     assert "look there" in advice(from_words("json://h/x", {}, book), DeliveryResult(answer=Answer.UNKNOWN))
+
+
+HOOKS = {  # what stands where an example of a robot's address has dots
+    "https://hooks.slack.com/services/": "T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ",
+    "https://oapi.dingtalk.com/": f"robot/send?access_token={'0123456789abcdef' * 4}",
+    "https://open.feishu.cn/": "open-apis/bot/v2/hook/9f7d3a1e-1234-4a5b-8c9d-0123456789ab",
+    "https://open.larksuite.com/": "open-apis/bot/v2/hook/9f7d3a1e-1234-4a5b-8c9d-0123456789ab",
+    "https://qyapi.weixin.qq.com/": "cgi-bin/webhook/send?key=693a91f6-7abc-4bc4-97a0-0ec2sifa5aaa",
+}
+
+
+def test_each_example_of_a_channel_is_one_that_is_taken(nobody: Asker) -> None:
+    show_examples(nobody)
+
+    urls = [url + HOOKS.get(url, "") for url in re.findall(r"[a-z]+://[^\s,;…]+", said(nobody))]
+    drafts = [from_words(url, {}, SecretBook()) for url in urls]
+    assert len(urls) == 10
+    assert [remarks(draft) for draft in drafts] == [([], [])] * 10
+    assert {"dingtalk", "feishu"} <= {str(draft.url).partition("://")[0] for draft in drafts}
+    assert max(map(len, said(nobody).splitlines()[:-1])) <= 100

@@ -25,12 +25,13 @@ VARIABLE = "TEAM_CHAT_URL"
 FROM_ENVIRONMENT = "env:"
 CONSOLE_URL = f"{CONSOLE_SCHEMA}://"
 EXAMPLES = (
-    ("Slack", "slack://TokenA/TokenB/TokenC, or the webhook's https://hooks.slack.com/…"),
-    ("DingTalk", "dingtalk://Secret@Token (without Secret@ if the robot does not sign)"),
-    ("Feishu, Lark", "feishu://Token, lark://Token, or the robot's https://…"),
-    ("WeCom", "wecombot://Key, or the robot's https://qyapi.weixin.qq.com/…"),
-    ("mail", "mailtos://user:password@smtp.example.com?to=you@example.com"),
-    ("your own", "jsons://host/path gets a POST with JSON"),
+    ("Slack", "https://hooks.slack.com/services/…"),
+    ("DingTalk", "https://oapi.dingtalk.com/…, or if the robot signs dingtalk://SECRET@TOKEN"),
+    ("Feishu, Lark", "https://open.feishu.cn/…, https://open.larksuite.com/…"),
+    ("WeCom", "https://qyapi.weixin.qq.com/…"),
+    ("ntfy", "ntfy://TOPIC, or on a server of yours ntfys://ntfy.example.com/TOPIC"),
+    ("mail", "mailtos://you:PASSWORD@example.com?smtp=smtp.example.com&to=team@example.com"),
+    ("JSON", "jsons://hooks.example.com/path gets a POST with JSON; json:// without TLS"),
     ("terminal", "console"),
     ("a variable", "env:NAME, if the URL is in the environment or in .env already"),
 )
@@ -67,7 +68,10 @@ def show_examples(asker: Asker) -> None:
     width = max(len(name) for name, _ in EXAMPLES)
     for name, url in EXAMPLES:
         asker.output.line(f"{INDENT}{name:<{width}}  {url}")
-    asker.say("More than a hundred others work too: github.com/caronc/apprise lists them.")
+    asker.say(
+        "Paste a robot's web address as its chat shows it. More than a hundred other services work too: "
+        "github.com/caronc/apprise lists them."
+    )
 
 
 def from_words(words: str, names: Mapping[str, str], book: SecretBook) -> ChannelDraft:
@@ -170,8 +174,8 @@ def advice(channel: ChannelDraft, result: DeliveryResult) -> str:
         )
     if schema in ("mailto", "mailtos"):
         return (
-            "Check host, port, user and password (many providers want an app password), and write special "
-            "characters in them percent-encoded (@ is %40)."
+            "Check host, user and password (many providers want an app password), and write special "
+            "characters in them percent-encoded (@ is %40). For port 465 add :465 to the host, and &mode=ssl."
         )
     if result.answer is Answer.RETRY:
         return "It may work later, or this machine cannot reach it (firewall, DNS, proxy)."
