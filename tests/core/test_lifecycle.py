@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from watchdog.core import lifecycle
+from watchdog.core import carrying, lifecycle
 from watchdog.core.alerts import Alert, Change, CloseReason, Incident, Phase
 from watchdog.core.conditions.kinds import Absent, Aggregate, By, Comparison, StatusIs, Threshold
 from watchdog.core.durations import to_ns
@@ -15,6 +15,7 @@ from watchdog.core.endings import close_rule_removed, close_unwatched, forget, r
 from watchdog.core.incidents import Book, Step, apply, join
 from watchdog.core.labels import Labels
 from watchdog.core.lifecycle import Gate, advance, gate, left_out
+from watchdog.core.membership import Verdicts
 from watchdog.core.moments import Moment, Tick
 from watchdog.core.outcomes import Evaluation, Evidence, Outcome
 from watchdog.core.rules import Level, OnNoData, Rule, Selector, Severity
@@ -56,11 +57,13 @@ class Play:
         self.closed: list[Incident] = []
         self.explained: list[tuple[int, int]] = []
         self.restarting = True
+        self.last: Evaluation | None = None  # of the slot before
+        self.before: Moment | None = None
 
     def restart(self, minutes: int = 0) -> None:
         """The process ends now and starts so many minutes after the next slot was due."""
         self.minute += minutes
-        self.restarting = True
+        self.restarting, self.last = True, None
         self.book = Book.of(self.book.all_alerts(), self.book.open.values())
 
     def evaluation(
@@ -105,8 +108,12 @@ class Play:
             run=self.run,
             interval=MINUTE,
             settling=settling,
+            before=self.before,
         )
-        step = advance(self.rule, self.evaluation(verdicts, value, since), 0, self.book, tick, self.tasks)
+        self.before = tick.moment
+        evaluation = self.evaluation(verdicts, value, since)
+        step = advance(Verdicts(self.rule, evaluation, 0, tick, self.tasks, self.last), self.book)
+        self.last = evaluation
         return self.take(step)
 
     def take(self, step: Step) -> Step:
@@ -126,7 +133,12 @@ class Play:
 
     @property
     def alert(self) -> Alert | None:
-        return self.book.known(self.rule.name).get(ME)
+        """The alert as the newest slot left it."""
+        known = [one for one in self.book.known(self.rule.name).values() if one.labels == ME]
+        if not known or self.before is None:
+            return None
+        measured = {} if self.last is None else carrying.values(self.last, 0)
+        return carrying.as_of(known, measured, self.before)[0]
 
     @property
     def incident(self) -> Incident:
@@ -323,12 +335,13 @@ def test_a_long_downtime_completes_nothing() -> None:
 
 def test_settling_slots_freeze_everything() -> None:
     play = Play(NOW).slots("T")
-    before = play.book
+    before = play.alert
     for verdict in (F, N, T, B):
-        assert play.slot(verdict, settling=True).empty
+        assert not play.slot(verdict, settling=True).transitions
+        assert play.alert == before
     play.status(Status.FAILED)
     assert play.slot(settling=True).empty
-    assert play.book is before
+    assert play.alert == before
     assert Play(NOW).slot(T, settling=True).empty
 
 
@@ -351,7 +364,7 @@ def test_jitter_and_a_slow_query_fire_once() -> None:  # A11
         elapsed = timedelta(seconds=[60, 45, 80, 60, 90][number % 5]) if number else timedelta()
         watched, at, run = watched + elapsed, at + elapsed, run + elapsed
         tick = Tick(moment=Moment(at=T0 + at, watched=watched), elapsed=elapsed, run=run, interval=MINUTE)
-        step = advance(LOW, play.evaluation({ME: T}, 0.1, None), 0, play.book, tick, play.tasks)
+        step = advance(Verdicts(LOW, play.evaluation({ME: T}, 0.1, None), 0, tick, play.tasks), play.book)
         play.book = apply(play.book, step)
         told_in_all += [one.change for one in step.transitions]
     assert told_in_all == [OPENED]

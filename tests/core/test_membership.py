@@ -10,6 +10,7 @@ from watchdog.core.alerts import Alert, Incident, IncidentMember, Phase, alert_i
 from watchdog.core.conditions.kinds import Aggregate, Comparison, Threshold
 from watchdog.core.labels import Labels
 from watchdog.core.membership import Verdicts, as_of_now
+from watchdog.core.moments import Moment, Tick
 from watchdog.core.outcomes import Evaluation, Evidence, Outcome
 from watchdog.core.rules import Rule, Severity
 
@@ -22,6 +23,12 @@ LOW = Rule(
     condition=Threshold(
         metric="gpu", aggregate=Aggregate.LAST, window=None, comparison=Comparison(above=False, threshold=0.2)
     ),
+)
+TICK = Tick(
+    moment=Moment(at=NOW, watched=timedelta(hours=1)),
+    elapsed=timedelta(minutes=1),
+    run=timedelta(hours=1),
+    interval=timedelta(minutes=1),
 )
 OPENING = Evidence(metric="gpu", value=0.05, threshold=0.2, affected=2, of=2, spark=(0.9, 0.05))
 
@@ -67,7 +74,7 @@ def verdicts(values: Mapping[Labels, float], outcome: Outcome = Outcome.TRUE) ->
         since_ns=np.zeros((len(values), 1), np.int64),
         explain=lambda g, _t: replace(OPENING, value=numbers[g], spark=(0.1,)),
     )
-    return Verdicts(LOW, evaluation, 0, NOW)
+    return Verdicts(LOW, evaluation, 0, TICK)
 
 
 def test_values_are_those_of_now() -> None:

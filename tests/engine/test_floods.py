@@ -13,6 +13,7 @@ from watchdog.core.events import FINGERPRINTS_KEPT, advance_events
 from watchdog.core.incidents import Book, apply
 from watchdog.core.lifecycle import MOST_ALERTS, advance, left_out
 from watchdog.core.logs import LogLine
+from watchdog.core.membership import Verdicts
 from watchdog.core.moments import Moment, Tick
 from watchdog.core.outcomes import Evaluation, Evidence, Outcome
 from watchdog.core.rules import Rule
@@ -90,7 +91,7 @@ def test_a_bomb_of_labelsets_is_followed_up_to_a_bound_and_counted() -> None:
     tasks = {TASK.key: TaskState(task=TASK, status=Status.RUNNING)}
     book = Book()
     for slot in range(3):
-        book = apply(book, advance(rule, evaluation, 0, book, tick(slot), tasks))
+        book = apply(book, advance(Verdicts(rule, evaluation, 0, tick(slot), tasks), book))
         assert len(book.all_alerts()) == MOST_ALERTS
     assert left_out(rule, evaluation, 0, book) == count - MOST_ALERTS
     (incident,) = book.open.values()

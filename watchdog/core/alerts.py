@@ -45,6 +45,7 @@ class Alert:
     verdict: Outcome = Outcome.TRUE  # the newest one that was not THIN, ERROR or frozen
     judged: datetime | None = None  # slot of the newest TRUE, FALSE or BETWEEN
     unseen: bool = False  # the present run of FALSE may have begun while we were not running
+    counting: timedelta | None = None  # watched clock: TRUE in every slot since, see `carrying`
 
 
 def alert_id(rule: str, labels: Labels) -> str:

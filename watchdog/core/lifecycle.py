@@ -5,13 +5,16 @@ pending, fires, is held, and closes. How alerts share an incident is `membership
 `events`, closings for outside reasons are `endings`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 
+from watchdog.core import carrying
 from watchdog.core.alerts import Alert, CloseReason, Phase, alert_id
 from watchdog.core.conditions.kinds import Absent, Silent, StatusIs
 from watchdog.core.durations import from_ns, to_ns
@@ -81,7 +84,26 @@ def _left_for_good(condition: StatusIs, status: Status) -> bool:
     return status is Status.VANISHED or not any(one.ended for one in condition.statuses)
 
 
-@dataclass(frozen=True, slots=True)
+def next_look(rule: Rule, alert: Alert) -> timedelta | None:
+    """Return from when on (watched) a slot that finds an alert TRUE changes it; None = it is not carried.
+
+    It fires, escalates, or its stored value gets old.
+    """
+    if alert.counting is None or alert.rule_identity != rule.identity:
+        return None
+    if alert.phase is Phase.PENDING:
+        left = [hold_of(rule) - alert.held]
+    else:
+        left = [level.hold - alert.held for level in rule.levels if level.severity.rank > alert.severity.rank]
+    return alert.counting + min([carrying.RENEWED, *left])
+
+
+def hold_of(rule: Rule) -> timedelta:
+    """Return how long a rule's condition must hold before it fires."""
+    return rule.levels[0].hold if rule.levels else rule.hold
+
+
+@dataclass(frozen=True)  # no slots: `measured` is kept once asked for
 class _Slot:
     """One rule at one slot: what every decision below looks at, computed once."""
 
@@ -90,6 +112,11 @@ class _Slot:
     identity: str
     hold: timedelta
     book: Book
+    last: Evaluation | None  # of the slot before
+
+    @classmethod
+    def of(cls, seen: Verdicts, book: Book) -> Self:
+        return cls(seen.rule, seen.tick, seen.rule.identity, hold_of(seen.rule), book, seen.last)
 
     def severity(self, held: timedelta) -> Severity:
         """The level reached after so much unbroken TRUE."""
@@ -103,6 +130,24 @@ class _Slot:
         age = timedelta(microseconds=max(0, to_ns(self.tick.at) - since_ns) // 1_000)
         return min(age, self.tick.run)
 
+    def carries(self, alert: Alert) -> bool:
+        """Whether one more slot that finds an alert TRUE changes nothing of it."""
+        due = next_look(self.rule, alert)
+        return due is not None and self.tick.moment.watched < due
+
+    def held(self, alert: Alert) -> timedelta:
+        """How long an alert had been true at the slot before."""
+        return carrying.held(alert, self.tick.previous)
+
+    def halted(self, alerts: Iterable[Alert]) -> tuple[Alert, ...]:
+        """Return alerts that were carried, as the slot before left them."""
+        return carrying.as_of(alerts, self.measured, self.tick.previous)
+
+    @cached_property
+    def measured(self) -> Mapping[Labels, float | None]:
+        """What the slot before measured."""
+        return {} if self.last is None else carrying.values(self.last, 0)
+
 
 @dataclass(frozen=True, slots=True)
 class _Sight:
@@ -114,40 +159,42 @@ class _Sight:
     since_ns: int = 0
 
 
-def advance(
-    rule: Rule,
-    evaluation: Evaluation,
-    column: int,
-    book: Book,
-    tick: Tick,
-    tasks: Mapping[str, TaskState],
-) -> Step:
-    """Decide what the verdicts of one slot (a column of the evaluation) change.
+def advance(seen: Verdicts, book: Book) -> Step:
+    """Decide what the verdicts of one slot change.
 
-    tasks: the watched tasks by key. A task that is not in it is no longer watched.
-    Costs little for labelsets that are neither TRUE nor known. Beyond `MOST_ALERTS` known ones no new
-    one is followed; how many that leaves out is `left_out`.
+    Costs little for labelsets that are neither TRUE nor known, and for alerts that go on (`carrying`).
+    Beyond `MOST_ALERTS` known ones no new one is followed; how many that leaves out is `left_out`.
     """
-    if tick.settling:
-        return Step()
-    slot = _Slot(rule, tick, rule.identity, rule.levels[0].hold if rule.levels else rule.hold, book)
+    rule, tick = seen.rule, seen.tick
+    slot = _Slot.of(seen, book)
     known = book.known(rule.name)
+    if tick.settling:
+        return Step(alerts=slot.halted(one for one in known.values() if one.counting is not None))
     room = MOST_ALERTS - len(known)
     doors: dict[str, Gate] = {}
-    sights = _sights(rule, evaluation, column, known)
     draft = Draft()
-    for labels, sight in sights.items():
+    for labels, g in _worth_a_look(rule, seen.evaluation, seen.column, known).items():
         task = labels.get(TASK, "")
         if task not in doors:
-            doors[task] = gate(rule, tasks.get(task), tick.at)
+            doors[task] = gate(rule, seen.tasks.get(task), tick.at)
         door = doors[task]
         alert = known.get(labels)
+        if alert is not None and door is Gate.OPEN and g >= 0 and _goes_on(slot, alert, seen, g):
+            continue
+        sight = _sight(rule, seen.evaluation, seen.column, g)
         if alert is not None:
             _advance_known(slot, alert, sight, door, draft)
         elif door is Gate.OPEN and room > 0:
             room -= 1
             _put(_born(slot, labels, sight), None, sight, draft)
-    return settle(Verdicts(rule, evaluation, column, tick.at, tasks), draft, book, tasks)
+    return settle(seen, draft, book)
+
+
+def _goes_on(slot: _Slot, alert: Alert, seen: Verdicts, g: int) -> bool:
+    """Whether nothing changes of a known alert. A pending one with a `since` may have been interrupted."""
+    if seen.evaluation.outcome[g, seen.column] != Outcome.TRUE or not slot.carries(alert):
+        return False
+    return alert.phase is Phase.FIRING or not seen.evaluation.since_ns[g, seen.column]
 
 
 def left_out(rule: Rule, evaluation: Evaluation, column: int, book: Book) -> int:
@@ -159,10 +206,10 @@ def left_out(rule: Rule, evaluation: Evaluation, column: int, book: Book) -> int
     return sum(evaluation.labels[g] not in known for g in true.tolist())
 
 
-def _sights(
+def _worth_a_look(
     rule: Rule, evaluation: Evaluation, column: int, known: Mapping[Labels, Alert]
-) -> dict[Labels, _Sight]:
-    """Return what is worth a look: the labelsets that count as TRUE, and the known ones."""
+) -> dict[Labels, int]:
+    """Return the labelsets that count as TRUE, and the known ones, with their rows; -1 = it has none."""
     codes = evaluation.outcome[:, column]
     true = codes == Outcome.TRUE
     if rule.on_no_data is OnNoData.FIRE:
@@ -175,7 +222,7 @@ def _sights(
         rows.update(
             (wanted[labels.code], g) for g, labels in enumerate(evaluation.labels) if labels.code in wanted
         )
-    return {labels: _sight(rule, evaluation, column, g) for labels, g in rows.items()}
+    return rows
 
 
 def _sight(rule: Rule, evaluation: Evaluation, column: int, g: int) -> _Sight:
@@ -191,7 +238,9 @@ def _sight(rule: Rule, evaluation: Evaluation, column: int, g: int) -> _Sight:
     return _Sight(outcome, g, None if np.isnan(value) else value, int(evaluation.since_ns[g, column]))
 
 
-def _advance_known(slot: _Slot, alert: Alert, sight: _Sight, door: Gate, draft: Draft) -> None:
+def _advance_known(slot: _Slot, known: Alert, sight: _Sight, door: Gate, draft: Draft) -> None:
+    goes_on = door is Gate.OPEN and sight.outcome is Outcome.TRUE
+    alert = known if goes_on else slot.halted([known])[0]
     if door is Gate.STILL:
         sight = _Sight(Outcome.ERROR)
     elif door is not Gate.OPEN:
@@ -204,11 +253,11 @@ def _advance_known(slot: _Slot, alert: Alert, sight: _Sight, door: Gate, draft: 
         if after is None:
             draft.dropped.append(alert)
         else:
-            _put(after, alert, sight, draft)
+            _put(after, known, sight, draft)
         return
     fate = _firing(slot, alert, sight)
     if isinstance(fate, Alert):
-        _put(fate, alert, sight, draft)
+        _put(fate, known, sight, draft)
     else:
         draft.dropped.append(alert)
         unseen = fate is CloseReason.RECOVERED and _unseen(slot, alert)
@@ -217,7 +266,7 @@ def _advance_known(slot: _Slot, alert: Alert, sight: _Sight, door: Gate, draft: 
 
 def _put(after: Alert, before: Alert | None, sight: _Sight, draft: Draft) -> None:
     """Note an alert's new state, and what it means for its incident."""
-    if after == before:
+    if after is before or after == before:
         return
     draft.alerts[after.labels] = after
     if after.phase is not Phase.FIRING:
@@ -242,6 +291,7 @@ def _born(slot: _Slot, labels: Labels, sight: _Sight) -> Alert:
         rule_identity=slot.identity,
         value=sight.value,
         judged=slot.tick.at,
+        counting=slot.tick.moment.watched,
     )
     return _fired_if_due(slot, alert)
 
@@ -262,12 +312,13 @@ def _pending(slot: _Slot, alert: Alert, sight: _Sight) -> Alert | None:
         none = timedelta()
         alert = replace(
             alert,
-            held=alert.held + elapsed,
+            held=slot.held(alert) + elapsed,
             missing_for=none,
             blocked_for=none,
             verdict=Outcome.TRUE,
             judged=slot.tick.at,
             value=sight.value,
+            counting=slot.tick.moment.watched,
         )
         return _fired_if_due(slot, alert)
     if edited:
@@ -320,7 +371,7 @@ def _firing(slot: _Slot, alert: Alert, sight: _Sight) -> Alert | CloseReason:
 
 def _still_true(slot: _Slot, alert: Alert, sight: _Sight) -> Alert:
     broken = alert.verdict in (Outcome.FALSE, Outcome.BETWEEN)
-    held = slot.held_at_first(sight.since_ns) if broken else alert.held + slot.tick.elapsed
+    held = slot.held_at_first(sight.since_ns) if broken else slot.held(alert) + slot.tick.elapsed
     return replace(
         alert,
         held=held,
@@ -332,6 +383,7 @@ def _still_true(slot: _Slot, alert: Alert, sight: _Sight) -> Alert:
         severity=worse(alert.severity, slot.severity(held)),
         unseen=False,
         rule_identity=slot.identity,
+        counting=slot.tick.moment.watched,
     )
 
 

@@ -4,10 +4,11 @@ Takes what one slot did to the alerts (`Draft`) and says what that means for the
 evidence is asked for only when something is to be told. Knows no table of states.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from watchdog.core import carrying
 from watchdog.core.alerts import Alert, Change, CloseReason, Incident, IncidentMember
 from watchdog.core.evidence import of_members, with_nodes, worst
 from watchdog.core.incidents import (
@@ -20,6 +21,7 @@ from watchdog.core.incidents import (
     worse,
 )
 from watchdog.core.labels import TASK, Labels
+from watchdog.core.moments import Tick
 from watchdog.core.outcomes import Evaluation, Evidence, Outcome
 from watchdog.core.rules import Rule
 from watchdog.core.tasks import TaskState
@@ -54,13 +56,28 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """One column of a rule's evaluation, and its slot. tasks: by key, for where their pods are."""
+    """One column of a rule's evaluation, and its slot.
+
+    tasks: the watched ones by key; a task that is not in it is no longer watched.
+    last: what the slot before found, if that is still known: a carried alert keeps its value.
+    """
 
     rule: Rule
     evaluation: Evaluation
     column: int
-    at: datetime
+    tick: Tick
     tasks: Mapping[str, TaskState] = field(default_factory=dict)
+    last: Evaluation | None = None
+
+    @property
+    def at(self) -> datetime:
+        """The slot's wall-clock time."""
+        return self.tick.at
+
+    def current(self, incident: Incident, alerts: Iterable[Alert]) -> tuple[Alert, ...]:
+        """Return alerts of one incident as this slot leaves them. Those that are carried are TRUE in it."""
+        rows = self.evaluation.of_task(incident.labels.get(TASK, ""))
+        return carrying.as_of(alerts, carrying.values(self.evaluation, self.column, rows), self.tick.moment)
 
     def explain(self, incident: Incident, rows: Sequence[tuple[int, float | None]]) -> Evidence | None:
         """Explain the worst of some rows; with `by`, the members are the incident's own."""
@@ -81,20 +98,21 @@ class Verdicts:
         return with_nodes(found, self.tasks[task].nodes) if task in self.tasks else found
 
 
-def settle(verdicts: Verdicts, draft: Draft, book: Book, tasks: Mapping[str, TaskState]) -> Step:
+def settle(verdicts: Verdicts, draft: Draft, book: Book) -> Step:
     """Turn a draft into a step: alerts join their incidents, and what is to be told is noted.
 
-    tasks: by key; must hold every task with a newly firing alert.
+    The verdicts must know every task with a newly firing alert.
     """
+    tasks = verdicts.tasks
     alerts = dict(draft.alerts)
     told: list[tuple[Incident, Change | None]] = []
-    current = {**book.known(verdicts.rule.name), **alerts} if draft.tasks else {}
+    known = book.known(verdicts.rule.name)
     for key, changes in draft.tasks.items():
         before = book.open.get((verdicts.rule.name, key))
         if before is None and not changes.fired:
             continue
         first = before or _opened(verdicts, changes, tasks[key])
-        incident = _with(first, changes, current, verdicts.at)
+        incident = _with(first, changes, _values(verdicts, first, alerts, known), verdicts.at)
         told.append(_told(verdicts, changes, before, incident, tasks.get(key)))
         for labels, (alert, _) in changes.fired.items():
             alerts[labels] = replace(alert, incident=incident.id)
@@ -112,6 +130,7 @@ def as_of_now(verdicts: Verdicts, incident: Incident, known: Mapping[Labels, Ale
     known: the rule's alerts. If none of the incident's own can be judged now, its evidence says so.
     """
     alerts = [known[member.labels] for member in incident.active if member.labels in known]
+    alerts = list(verdicts.current(incident, alerts))
     values = {alert.labels: alert.value for alert in alerts}
     members = tuple(replace(one, value=values.get(one.labels, one.value)) for one in incident.members)
     incident = replace(incident, members=members)
@@ -146,12 +165,23 @@ def _opened(verdicts: Verdicts, changes: Changes, state: TaskState) -> Incident:
     return replace(incident, severity=alerts[0].severity)
 
 
-def _with(incident: Incident, changes: Changes, current: Mapping[Labels, Alert], at: datetime) -> Incident:
+def _values(
+    verdicts: Verdicts, incident: Incident, changed: Mapping[Labels, Alert], known: Mapping[Labels, Alert]
+) -> dict[Labels, float | None]:
+    """Return the newest value of each member that stays. changed: alerts as of this slot; known: before."""
+    own = [changed.get(one.labels) or known.get(one.labels) for one in incident.active]
+    current = verdicts.current(incident, [alert for alert in own if alert is not None])
+    return {alert.labels: alert.value for alert in current}
+
+
+def _with(
+    incident: Incident, changes: Changes, values: Mapping[Labels, float | None], at: datetime
+) -> Incident:
     """Return the incident with this slot's members; values of those that stay are renewed."""
     members = {
-        member.labels: replace(member, value=current[member.labels].value)
+        member.labels: replace(member, value=values[member.labels])
         for member in incident.active
-        if member.labels in current
+        if member.labels in values
     }
     for labels, (alert, reason, _) in changes.left.items():
         since = members[labels].since if labels in members else alert.since

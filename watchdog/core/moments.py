@@ -25,6 +25,7 @@ class Tick:
     run: watched time since the last start, gap or jump; nothing can have been true for longer.
     settling: freeze everything in this slot (just back from a gap or a clock jump).
     missed: slots that were due since the previous one and were not evaluated.
+    before: the previous slot, of the run before if this is the first; None = `elapsed` ago.
     """
 
     moment: Moment
@@ -33,6 +34,12 @@ class Tick:
     interval: timedelta
     settling: bool = False
     missed: int = 0
+    before: Moment | None = None
+
+    @property
+    def previous(self) -> Moment:
+        """The slot before."""
+        return self.before or Moment(at=self.at - self.elapsed, watched=self.moment.watched - self.elapsed)
 
     @property
     def at(self) -> datetime:

@@ -64,6 +64,11 @@ class Schedule:
     following: timedelta | None = None
 
     @property
+    def _before(self) -> Moment | None:
+        at = self.before_start if self.last is None else self.last.at
+        return None if at is None else Moment(at=at, watched=self.watched)
+
+    @property
     def gap(self) -> timedelta:
         """The longest time without a slot that still counts as watched."""
         return max(GAP_INTERVALS * self.interval, GAP_LEAST)
@@ -126,6 +131,7 @@ class Schedule:
             interval=self.interval,
             settling=self.settling > 0,
             missed=max(0, slots - before - 1),
+            before=self._before,
         )
         return after, tick, None
 
@@ -136,6 +142,7 @@ class Schedule:
             elapsed=timedelta(),
             run=timedelta(),
             interval=self.interval,
+            before=self._before,
         )
         if self.before_start is None:
             return after, tick, None
@@ -156,5 +163,6 @@ class Schedule:
             interval=self.interval,
             settling=True,
             missed=max(0, missed - 1),
+            before=self._before,
         )
         return after, tick, Interruption(kind=kind, begin=self.last.at, end=reading.at, shift=shift)

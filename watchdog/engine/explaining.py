@@ -16,7 +16,7 @@ from watchdog.core.durations import format_duration
 from watchdog.core.evaluation import needs
 from watchdog.core.health import ProbeKey, Standing
 from watchdog.core.labels import TASK, Labels
-from watchdog.core.lifecycle import FIRING_MISSING, Gate, gate
+from watchdog.core.lifecycle import FIRING_MISSING, Gate, gate, hold_of
 from watchdog.core.outcomes import Evaluation, Evidence, Outcome
 from watchdog.core.rules import OnNoData, Rule
 from watchdog.core.series import COUNTED
@@ -27,7 +27,7 @@ from watchdog.core.wording.voice import Voice
 from watchdog.engine.engine import Engine
 from watchdog.engine.live import near
 from watchdog.engine.protocol import ErrorCode, Refusal
-from watchdog.engine.showing import beyond_task, hold_of, looks_at, moment_of, seconds, speaker
+from watchdog.engine.showing import beyond_task, looks_at, moment_of, seconds, speaker
 from watchdog.engine.views_asked import ExplainTaskView, ExplainView, LabelsetView, SeenView
 
 SHOWN = 20  # labelsets of one task with all their evidence
@@ -90,6 +90,7 @@ class _Explainer:
         self._engine = engine
         self._rule = rule
         self._evaluation = evaluation
+        self._known = engine.runner.known(rule.name)
         self._now = now
         self._voice: Voice = speaker(engine.world.ruleset.timezone, now)
 
@@ -97,9 +98,10 @@ class _Explainer:
         rule, key = self._rule, state.task.key
         door = Gate.FOREIGN if not rule.applies(state.task) else gate(rule, state, self._engine.world.now)
         rows = [] if self._evaluation is None else self._rows(self._evaluation, key)
-        known = self._engine.world.book.known(rule.name)
         judged = {self._evaluation.labels[g] for g in rows} if self._evaluation is not None else set()
-        lost = [one for labels, one in known.items() if labels.get(TASK) == key and labels not in judged]
+        lost = [
+            one for labels, one in self._known.items() if labels.get(TASK) == key and labels not in judged
+        ]
         shown = [self._labelset(g, door) for g in rows[:SHOWN]] if self._evaluation is not None else []
         shown += [self._alone(alert, door) for alert in lost[: SHOWN - len(shown)]]
         opened = [
@@ -123,11 +125,10 @@ class _Explainer:
 
     def _rows(self, evaluation: Evaluation, key: str) -> list[int]:
         """The rows of one task, those that matter most first."""
-        known = self._engine.world.book.known(self._rule.name)
         mine = [g for g, labels in enumerate(evaluation.labels) if labels.get(TASK) == key]
 
         def rank(g: int) -> tuple[int, int]:
-            alert = known.get(evaluation.labels[g])
+            alert = self._known.get(evaluation.labels[g])
             phase = 2 if alert is None else 0 if alert.phase is Phase.FIRING else 1
             return phase, _ORDER.index(Outcome(int(evaluation.outcome[g, 0])))
 
@@ -143,7 +144,7 @@ class _Explainer:
         assert self._evaluation is not None
         labels = self._evaluation.labels[g]
         outcome, evidence = Outcome(int(self._evaluation.outcome[g, 0])), self._evaluation.explain(g, 0)
-        alert = self._engine.world.book.known(self._rule.name).get(labels)
+        alert = self._known.get(labels)
         return self._view(labels, outcome, evidence, alert, self._why(outcome, evidence, alert, door))
 
     def _alone(self, alert: Alert, door: Gate) -> LabelsetView:

@@ -17,6 +17,7 @@ from watchdog.core.evaluation import evaluate
 from watchdog.core.incidents import Book, apply
 from watchdog.core.labels import Labels
 from watchdog.core.lifecycle import advance
+from watchdog.core.membership import Verdicts
 from watchdog.core.moments import Moment, Tick
 from watchdog.core.outcomes import Evidence, Outcome
 from watchdog.core.rules import Rule
@@ -73,7 +74,7 @@ def _judge(rule: Rule, view: View, engine: Engine) -> Iterator[Judgement]:
             run=passed + hold,
             interval=interval,
         )
-        book = apply(book, advance(rule, evaluation, column, book, tick, view.tasks))
+        book = apply(book, advance(Verdicts(rule, evaluation, column, tick, view.tasks), book))
     known = book.known(rule.name)
     for g, labels in enumerate(evaluation.labels):
         alert = known.get(labels)

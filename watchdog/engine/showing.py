@@ -20,6 +20,7 @@ from watchdog.core.conditions.kinds import (
 from watchdog.core.durations import from_ns
 from watchdog.core.incidents import SUBJECT
 from watchdog.core.labels import GPU, POD, SOURCE, TASK, TASK_NAME
+from watchdog.core.lifecycle import hold_of
 from watchdog.core.notifications import Delivery, DeliveryState, MessageKind, Notification
 from watchdog.core.outcomes import Evidence, EvidenceLine
 from watchdog.core.rules import Rule
@@ -211,11 +212,6 @@ def alert_view(alert: Alert, rule: Rule | None) -> AlertView:
         value=alert.value,
         incident=alert.incident,
     )
-
-
-def hold_of(rule: Rule) -> timedelta:
-    """Return how long a rule's condition must hold before it fires."""
-    return rule.levels[0].hold if rule.levels else rule.hold
 
 
 def worst_first(alerts: Iterable[Alert]) -> list[Alert]:

@@ -10,7 +10,8 @@ from datetime import timedelta
 
 import numpy as np
 
-from watchdog.core.alerts import Notice, NoticeKind
+from watchdog.core import carrying
+from watchdog.core.alerts import Alert, Notice, NoticeKind
 from watchdog.core.conditions.kinds import LogCount, LogEvent
 from watchdog.core.conditions.log import log_occurrences, log_samples
 from watchdog.core.damping import Damper
@@ -25,7 +26,7 @@ from watchdog.core.labels import Labels
 from watchdog.core.lifecycle import Gate, advance, gate
 from watchdog.core.logs import StreamKey
 from watchdog.core.membership import Verdicts, as_of_now
-from watchdog.core.moments import Tick
+from watchdog.core.moments import Moment, Tick
 from watchdog.core.notices import advance_notices
 from watchdog.core.notifications import Delivery
 from watchdog.core.outcomes import Evaluation, Occurrence
@@ -36,6 +37,7 @@ from watchdog.core.ruleset import Ruleset
 from watchdog.core.scanning import Hits, LogScanner
 from watchdog.core.series import SeriesPoints
 from watchdog.core.tasks import Task
+from watchdog.core.unchanged import Unchanged
 from watchdog.core.view import View
 from watchdog.engine.inbox import Inbox
 from watchdog.engine.intake import Arrivals, Intake
@@ -58,6 +60,8 @@ class SlotRunner:
     intake: Intake = field(init=False)
     selfwatch: SelfWatch = field(init=False)
     evaluations: dict[str, Evaluation] = field(default_factory=dict)  # of the newest slot, by rule
+    moment: Moment | None = None  # the newest slot
+    _unchanged: Unchanged = field(default_factory=Unchanged)
     _flapping: Flapping = field(default_factory=Flapping)
     _scanners: dict[tuple[str, ...], LogScanner] = field(default_factory=dict)
     _damper: Damper = field(default_factory=Damper)
@@ -71,7 +75,7 @@ class SlotRunner:
     def run(self, inbox: Inbox, tick: Tick, notices: Iterable[Notice]) -> SlotCommit:
         """Decide one slot; changes the world and returns T1 (transitions not yet numbered)."""
         world = self.world
-        world.now = tick.at
+        world.now, self.moment = tick.at, tick.moment
         steps: list[Step] = []
         if self._new_rules:
             self._take_over(tick, steps)
@@ -101,6 +105,15 @@ class SlotRunner:
         self._new_rules = False
         return commit
 
+    def known(self, rule: str) -> Mapping[Labels, Alert]:
+        """Return a rule's pending and firing alerts by labelset, as the newest slot left them."""
+        known = self.world.book.known(rule)
+        if self.moment is None:
+            return known
+        evaluation = self.evaluations.get(rule)
+        measured = {} if evaluation is None else carrying.values(evaluation, 0)
+        return {alert.labels: alert for alert in carrying.as_of(known.values(), measured, self.moment)}
+
     def adopt(self, before: Ruleset) -> None:
         """Go on with the rules that the world has now. What was compiled for the same patterns stays."""
         was = {rule.name: rule.condition for rule in before.rules}
@@ -111,6 +124,7 @@ class SlotRunner:
         if self._due_before is None:
             incidents = self.world.incidents.values()
             self._due_before = {one.id: channels_of(one, before.channels) for one in incidents if one.open}
+        self._unchanged = Unchanged()
         self._new_rules = True
 
     def _take_over(self, tick: Tick, steps: list[Step]) -> None:
@@ -161,7 +175,7 @@ class SlotRunner:
         if evaluation is None or incident.event or not incident.open or incident.updated_at == tick.at:
             return row
         rule = next(rule for rule in self.world.ruleset.rules if rule.name == incident.rule)
-        verdicts = Verdicts(rule, evaluation, 0, tick.at, self.world.states)
+        verdicts = Verdicts(rule, evaluation, 0, tick, self.world.states)
         now = as_of_now(verdicts, incident, self.world.book.known(rule.name))
         return replace(row, notification=replace(said, incident=now))
 
@@ -282,7 +296,7 @@ class SlotRunner:
     def _judge(self, view: View, seen: Mapping[str, list[Occurrence]], tick: Tick, steps: list[Step]) -> None:
         slot_ns = to_ns(tick.at)
         slots = np.array([slot_ns], np.int64)
-        self.evaluations, self.took = {}, {}
+        last, self.evaluations, self.took = self.evaluations, {}, {}
         self._flapping.forget(tick.moment.watched)
         for rule in self.world.ruleset.rules:
             began = self.monotonic()
@@ -292,8 +306,10 @@ class SlotRunner:
             else:
                 evaluation = evaluate(rule, view, slots)
                 self.evaluations[rule.name] = evaluation
-                step = advance(rule, evaluation, 0, self.world.book, tick, self.world.states)
-                self._advance(self._flapping.noted(step, tick.moment.watched), steps)
+                found = Verdicts(rule, evaluation, 0, tick, self.world.states, last.get(rule.name))
+                if not self._unchanged.holds(found, self.world.book):
+                    step = advance(found, self.world.book)
+                    self._advance(self._flapping.noted(step, tick.moment.watched), steps)
             self.took[rule.name] = self.monotonic() - began
 
     def _advance(self, step: Step, steps: list[Step]) -> None:

@@ -5,6 +5,7 @@ Functions of a `StateReader`, for the reading verbs. Changes nothing.
 
 from collections.abc import Iterable, Sequence
 
+from watchdog.core import carrying
 from watchdog.core.alerts import Alert, Incident
 from watchdog.core.labels import TASK
 from watchdog.engine.protocol import MAX_ROWS, ErrorCode, Refusal
@@ -47,8 +48,15 @@ def stored_context(stored: Stored) -> Context:
         at=None if stored.moment is None else stored.moment.at,
         timezone=stored.memory.get(ZONE_FACT, "UTC"),
         tasks={state.task.key: state for state in stored.tasks},
-        alerts=stored.alerts,
+        alerts=stored_alerts(stored),
     )
+
+
+def stored_alerts(stored: Stored) -> tuple[Alert, ...]:
+    """Return every alert as the last slot left it; values may be some minutes older."""
+    if stored.moment is None:
+        return stored.alerts
+    return carrying.as_of(stored.alerts, {}, stored.moment)
 
 
 def stored_history(reader: StateReader, wanted: Filter) -> HistoryView:
@@ -71,7 +79,7 @@ def stored_status(reader: StateReader) -> StatusView:
     stored = reader.load()
     context = stored_context(stored)
     incidents = [incident for incident in stored.incidents if incident.open]
-    alerts = worst_first(stored.alerts)
+    alerts = worst_first(context.alerts)
     by_task: dict[str, list[Alert]] = {}
     for alert in alerts:
         by_task.setdefault(alert.labels.get(TASK, ""), []).append(alert)
@@ -102,7 +110,7 @@ def stored_explain(reader: StateReader, rule: str, task: str = "") -> ExplainVie
     """
     stored = reader.load()
     context, by_task = stored_context(stored), dict[str, list[Alert]]()
-    for alert in worst_first(stored.alerts):
+    for alert in worst_first(context.alerts):
         key = alert.labels.get(TASK, "")
         if alert.rule == rule and (not task or task in (key, task_name(alert.labels))):
             by_task.setdefault(key, []).append(alert)
