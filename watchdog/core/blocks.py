@@ -25,7 +25,8 @@ Bools = NDArray[np.bool_]
 class Block:
     """Some rows. Those of one grid have the same times, counts and spacing.
 
-    values: (room for rows, c). of: each row's grid, (size,). times: (g, c). about: (4, g).
+    values: (room for rows, c), column by column in memory: what arrives at once, and what a window adds up,
+    lies side by side. of: each row's grid, (size,). times: (g, c). about: (4, g).
     """
 
     values: Floats
@@ -38,7 +39,7 @@ class Block:
     def empty(cls, wide: int = 4) -> "Block":
         """Return a block without rows."""
         return cls(
-            np.zeros((0, wide)),
+            by_column((0, wide)),
             np.zeros(0, np.int64),
             np.full((1, wide), EMPTY, np.int64),
             np.zeros((4, 1), np.int64),
@@ -51,7 +52,9 @@ class Block:
             return
         if size > self.values.shape[0]:
             room = min(BLOCK_ROWS, max(size, self.of.size + self.of.size // 2)) - self.values.shape[0]
-            self.values = np.pad(self.values, ((0, room), (0, 0)))
+            grown = by_column((self.values.shape[0] + room, self.values.shape[1]))
+            grown[: self.of.size] = self.values[: self.of.size]
+            self.values = grown
         bare = np.flatnonzero(self.about[COUNT] == 0)
         if not bare.size:
             self.times = np.pad(self.times, ((0, 1), (0, 0)), constant_values=EMPTY)
@@ -65,14 +68,16 @@ class Block:
         local: the rows that get points, ascending; those of row n begin at starts[n] of `times`.
         Returns one row of each grid that gets any, as a place in `local`.
         """
-        lengths = np.diff(np.append(starts, times.size))
         given = times[:, None]
         if times.size > local.size:
+            lengths = np.diff(np.append(starts, times.size))
             given = np.full((local.size, int(lengths.max())), EMPTY, np.int64)
             given[np.repeat(np.arange(local.size), lengths), within(starts, lengths)] = times
         grids = self.of[local]
         leader = self._leaders(grids)
         alike = (given == given[leader[grids]]).all(axis=1)
+        if local.size == self.of.size and alike.all():
+            return leader[leader >= 0]
         members = np.bincount(self.of, minlength=leader.size)
         touched = np.bincount(grids[alike], minlength=leader.size)
         stays = alike & (touched == members)[grids]
@@ -127,7 +132,7 @@ class Block:
         fits = need + need // 10 <= wide <= 4 * need + TAIL
         target = wide if fits else need + need // 8 + 4
         times = np.full((self.times.shape[0], target), EMPTY, np.int64)
-        values = np.zeros((self.values.shape[0], target))
+        values = by_column((self.values.shape[0], target))
         rows = first[self.of]
         for shift in set(first.tolist()):  # few: rows of a block are about as old
             kept = min(target, wide - shift)
@@ -138,6 +143,14 @@ class Block:
         self.times, self.values, self.moved = times, values, True
         self.about[COUNT] = left
         self.about[WIDEST] = widest(times)
+
+    def put(self, rows: Ints, place: Ints, values: Floats) -> None:
+        """Write one value in each of some rows, given in order, at its place."""
+        first, end = int(rows[0]), int(rows[-1]) + 1
+        if end - first == rows.size and (place == place[0]).all():
+            self.values[first:end, place[0]] = values  # they lie side by side
+        else:
+            self.values[rows, place] = values
 
     def measure(self, grids: Ints, answered: Ints) -> None:
         """Renew the spacing of grids: median gap of the answer's points, or of the last stored ones.
@@ -154,6 +167,11 @@ class Block:
         known = self.about[SPACING, grids]
         middle = np.where((tail < FEW_POINTS) & (known > 0), np.minimum(known, middle), middle)
         self.about[SPACING, grids] = np.where(tail >= 2, middle, known)
+
+
+def by_column(shape: tuple[int, int]) -> Floats:
+    """Return zeros that lie column by column in memory."""
+    return np.zeros(shape, order="F")
 
 
 def row_starts(rows: Ints) -> Ints:

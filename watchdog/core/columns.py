@@ -165,7 +165,10 @@ class Columns:
             while values.shape[0] >= BLOCK_ROWS or (block is old[-1] and values.shape[0]):
                 size = min(BLOCK_ROWS, values.shape[0])
                 made = Block(
-                    values[:size].copy(), np.arange(size), times[:size].copy(), about[:, :size].copy()
+                    values[:size].copy(order="F"),
+                    np.arange(size),
+                    times[:size].copy(),
+                    about[:, :size].copy(),
                 )
                 made.unite()
                 self._blocks.append(made)
@@ -263,13 +266,17 @@ class Columns:
         block, rows = self._blocks[number], rows - number * BLOCK_ROWS
         starts = row_starts(rows)
         touched = rows[starts]
-        lengths = np.diff(np.append(starts, rows.size))
         leader = block.regroup(touched, starts, times)
+        lengths = np.diff(np.append(starts, rows.size))
         grids, given = block.of[touched[leader]], lengths[leader]
         if int((block.about[COUNT, grids] + given).max()) >= block.times.shape[1]:
             block.make_room(grids, given, oldest_ns)
         counts = block.about[COUNT]
-        block.values[rows, np.repeat(counts[block.of[touched]], lengths) + within(starts, lengths)] = values
+        place = counts[block.of[touched]]
+        if touched.size == rows.size:
+            block.put(rows, place, values)
+        else:
+            block.values[rows, np.repeat(place, lengths) + within(starts, lengths)] = values
         # From here on only times, once a grid.
         times = times[picked(starts[leader], given)]
         starts = np.cumsum(given) - given

@@ -14,6 +14,8 @@ from watchdog.core.columns import FEW_SLOTS, Bools, Floats, Ints, Span
 from watchdog.core.conditions.kinds import Aggregate
 
 HOUR_NS = 3_600_000_000_000
+STRETCH = 512  # points added up one after the other: a longer sum would lose digits
+FEW_EDGES = 16  # columns that are inside some windows only
 CELLS = 1 << 20  # how many cells a gathered piece may have
 
 
@@ -70,9 +72,9 @@ def reduce(at: Frames, how: Aggregate | str) -> Floats:
     inside = (at.last - at.first)[of]
     with np.errstate(all="ignore"):
         if how == Aggregate.LAST:
-            found = np.take_along_axis(span.values, np.maximum(at.last - 1, 0)[of], axis=1)
+            found = _newest(span, np.maximum(at.last - 1, 0))
         elif how in _SEGMENTS:
-            found = _segments(span.values, at.first[of], at.last[of], _SEGMENTS[how])
+            found = _segments(at, _SEGMENTS[how])
             if how == Aggregate.AVG:
                 found /= inside
         else:
@@ -171,12 +173,49 @@ _SEGMENTS: dict[str, np.ufunc] = {
 }
 
 
-def _segments(values: Floats, first: Ints, last: Ints, fold: np.ufunc) -> Floats:
-    """Fold the cells of each window in place; what stands in an empty window is meaningless."""
+def _newest(span: Span, place: Ints) -> Floats:
+    """Return the value at one place of each grid and slot: place (f, T) → (r, T)."""
+    if place.shape[0] == 1:
+        return span.values[:, place[0]]
+    found: Floats = np.take_along_axis(span.values, place[span.of], axis=1)
+    return found
+
+
+def _segments(at: Frames, fold: np.ufunc) -> Floats:
+    """Fold the cells of each window; what stands in an empty window is meaningless."""
+    values, of, slots = at.span.values, at.span.of, at.first.shape[1]
+    if slots <= FEW_SLOTS:
+        found = [_columns(values, at.first[:, t], at.last[:, t], of, fold) for t in range(slots)]
+        whole = [one for one in found if one is not None]
+        if len(whole) == slots:
+            return np.stack(whole, axis=1)
     base = np.arange(values.shape[0])[:, None] * values.shape[1]
-    bounds = np.stack((base + first, base + last), axis=-1)
-    folded: Floats = fold.reduceat(values.reshape(-1), bounds.reshape(-1))[::2].reshape(first.shape)
+    bounds = np.stack((base + at.first[of], base + at.last[of]), axis=-1)
+    cells = np.ascontiguousarray(values).reshape(-1)
+    folded: Floats = fold.reduceat(cells, bounds.reshape(-1))[::2].reshape(of.size, slots)
     return folded
+
+
+def _columns(values: Floats, first: Ints, last: Ints, of: Ints, fold: np.ufunc) -> Floats | None:
+    """Fold one window of each row, column by column, as they lie in memory: three times as fast.
+
+    first, last: (f,). Returns (r,); None if the windows lie so far apart that it would not pay.
+    """
+    filled = last > first
+    if not filled.any():
+        return np.zeros(values.shape[0])
+    begins, ends = first[filled], last[filled]
+    low, high = int(begins.max()), int(ends.min())
+    edges = (*range(int(begins.min()), low), *range(high, int(ends.max())))
+    if high <= low or len(edges) > FEW_EDGES:
+        return None
+    total: Floats = fold.reduce(values[:, low : min(high, low + STRETCH)], axis=1)
+    for begin in range(low + STRETCH, high, STRETCH):
+        total = fold(total, fold.reduce(values[:, begin : min(high, begin + STRETCH)], axis=1))
+    for column in edges:
+        inside = ((first <= column) & (column < last))[of]
+        total = np.where(inside, fold(total, values[:, column]), total)
+    return total
 
 
 Reduction = Callable[[Floats, Floats, Bools, Ints], Floats]
