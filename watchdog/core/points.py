@@ -60,11 +60,13 @@ class Curves(Sequence[SeriesPoints]):
         parts = list(parts)
         if not any(isinstance(part, Curves) for part in parts):
             return cls.of(list(chain.from_iterable(parts)))
-        made = [cls.of(part) for part in parts]
-        lengths = np.concatenate([np.diff(one.starts) for one in made])
+        made = [part if isinstance(part, Curves) else cls.of(part) for part in parts]
+        sizes = np.fromiter([len(one.labels) for one in made], np.int64, len(made))
+        points = np.fromiter([one.times.size for one in made], np.int64, len(made))
+        before = np.repeat(np.cumsum(points) - points, sizes)  # points of the answers that come first
         return cls(
-            labels=tuple(chain.from_iterable(one.labels for one in made)),
-            starts=np.concatenate(([0], np.cumsum(lengths))),
+            labels=tuple(chain.from_iterable([one.labels for one in made])),
+            starts=np.concatenate([[0], np.concatenate([one.starts[1:] for one in made]) + before]),
             times=np.concatenate([one.times for one in made]),
             values=np.concatenate([one.values for one in made]),
         )

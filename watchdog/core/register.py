@@ -5,6 +5,7 @@ leaves out the pod of a GPU for a while. Owns labels and rows only; points are `
 """
 
 from collections import Counter
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 
 import numpy as np
@@ -32,7 +33,8 @@ class Register:
         self.cache: dict[object, object] = {}
         self._interned = interned
         self._alias: dict[int, int] = {}  # code of the labels as given → row
-        self._given: tuple[list[int], Ints] = ([], np.zeros(0, np.int64))  # codes of an answer, and its rows
+        self._given = _Given()
+        self._first: Labels | None = None  # of the newest answer
         self._rows: dict[int, int] = {}  # identity → row
         self._codes: dict[str, int] = {}
         self._task_codes: list[int] = []
@@ -84,17 +86,25 @@ class Register:
 
         most: rows in all.
         """
+        if self._given.are(series.labels):
+            return self._given.rows
+        first, self._first = self._first, series.labels[0] if series.labels else None
+        # Labels are kept only of a source that keeps them itself, as it gives the same object again.
+        kept = series.labels if first is not None and self._first is first else ()
         codes = [labels.code for labels in series.labels]
-        if codes == self._given[0]:  # the same series in the same order as in an answer before
-            return self._given[1].copy()
+        if codes == self._given.codes:  # the same series in the same order as in an answer before
+            self._given = replace(self._given, labels=kept)
+            return self._given.rows
         rows = np.fromiter(map(self._alias.get, codes, repeat(-1)), np.int64, len(codes))
         missing = np.flatnonzero((rows < 0) & useful).tolist()[: max(0, most - len(self.labels))]
         if missing:
             self._name(series, rows, missing, useful, at_ns)
-        elif (rows >= 0).all():
+        elif rows.size and (rows >= 0).all():
             # The codes of our own labels: the given ones would keep a number alive for each series.
             own = [self.labels[row].code for row in rows.tolist()]
-            self._given = (own, rows.copy()) if own == codes else self._given
+            if own == codes:
+                rows.flags.writeable = False
+                self._given = _Given(own, rows, kept)
         return rows
 
     def _name(self, series: Curves, rows: Ints, missing: list[int], useful: Bools, at_ns: int) -> None:
@@ -140,7 +150,7 @@ class Register:
 
     def _forget_podless(self, key: tuple[str, str]) -> None:
         """A pod has this GPU now: a series without a pod must be looked at each time."""
-        self._given = [], np.zeros(0, np.int64)
+        self._given = _Given()
         for given in self._podless.pop(key, ()):
             self._alias.pop(given.code, None)
 
@@ -189,7 +199,25 @@ class Register:
     def _changed(self) -> None:
         self.shape += 1
         self.cache.clear()
-        self._given = [], np.zeros(0, np.int64)
+        self._given = _Given()
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """The series of an answer that were all known: their codes, rows (read only), and perhaps labels."""
+
+    codes: list[int] = field(default_factory=list)
+    rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    labels: tuple[Labels, ...] = ()
+
+    def are(self, labels: tuple[Labels, ...]) -> bool:
+        """Whether these are the same objects in the same order; comparing them is a matter of pointers."""
+        return (
+            bool(labels)
+            and len(labels) == len(self.labels)
+            and labels[0] is self.labels[0]
+            and labels == self.labels
+        )
 
 
 def _identity(labels: Labels) -> int:
