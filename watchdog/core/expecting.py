@@ -36,8 +36,10 @@ def see_members(state: TaskState, seen: Mapping[Labels, datetime]) -> TaskState:
     members = {member.labels: member for member in state.expected}
     changed = False
     for labels, time in seen.items():
-        member = _resolved(labels.only((POD, GPU)), members)
-        known = members.get(member)
+        member, known = labels, members.get(labels)
+        if known is None or POD not in labels:
+            member = _resolved(labels.only((POD, GPU)), members)
+            known = members.get(member)
         earlier = state.attempt_started is not None and time < state.attempt_started
         if not member or earlier or (known is not None and time <= known.last):
             continue

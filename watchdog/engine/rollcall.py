@@ -108,9 +108,10 @@ class RollCall:
                 last.owed if last is not None else timedelta()
             )
             if last is not None and key not in moved and last.same(state, healthy=healthy):
-                renew = renewals > 0 and tick.at - last.renewed >= RENEW
-                renewals -= renew
-                if not renew and self._can_wait(last, owed):
+                if renewals > 0 and tick.at - last.renewed >= RENEW:
+                    renewals -= 1
+                    self._renew(key, state, last, tick)
+                if self._can_wait(last, owed):
                     continue
             before, gone = self._look_at(key, state, replace(tick, elapsed=owed), healthy=healthy)
             self._last[key].owed = timedelta() if healthy else owed
@@ -152,13 +153,23 @@ class RollCall:
         last.owed = owed
         return owed < OWED and last.missing + owed < self.world.ruleset.forget_after
 
+    def _renew(self, key: str, state: TaskState, last: _Last, tick: Tick) -> None:
+        """Note when those who are here were seen; nobody came or went."""
+        after = self._seen(key, state, self._attendance.here(key))
+        self.world.states[key] = after
+        last.expected, last.renewed = after.expected, tick.at
+
+    def _seen(self, key: str, state: TaskState, here: Mapping[Labels, int]) -> TaskState:
+        """Return the task with the time of everybody's newest point."""
+        seen = {**(here if state.status.counts_as_running else {}), **self._leaving(key, state, here)}
+        return see_members(state, {labels: from_ns(time) for labels, time in seen.items()})
+
     def _look_at(
         self, key: str, state: TaskState, tick: Tick, *, healthy: bool
     ) -> tuple[TaskState, tuple[Labels, ...]]:
         """Return the task as it is before anybody retires, and who does; the world has it afterwards."""
         here = self._attendance.here(key)
-        seen = {**(here if state.status.counts_as_running else {}), **self._leaving(key, state, here)}
-        before = see_members(state, {labels: from_ns(time) for labels, time in seen.items()})
+        before = self._seen(key, state, here)
         after = before
         gone: tuple[Labels, ...] = ()
         if healthy:

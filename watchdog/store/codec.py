@@ -25,7 +25,9 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 def _encode_own(value: object) -> object:
-    if isinstance(value, Mapping):  # Labels, mapping proxies
+    if isinstance(value, Labels):
+        return dict(value.pairs)
+    if isinstance(value, Mapping):  # mapping proxies
         return dict(value)
     raise NotImplementedError(f"cannot store a {type(value).__name__}")
 
