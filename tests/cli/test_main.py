@@ -41,6 +41,17 @@ def test_httpx_comes_without_its_command_line() -> None:
     assert not {"rich", "pygments", "click"} & loaded
 
 
+def test_numpy_comes_without_threads() -> None:
+    script = (
+        "import watchdog.cli.main as main; main.run(['version']);"
+        "import numpy, os; print(len(os.listdir('/proc/self/task')))"
+    )
+    env = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    ran = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
+
+    assert ran.stdout.splitlines()[-1] == "1"
+
+
 def imported_by(statements: str) -> set[str]:
     """Which modules a fresh interpreter has after these statements."""
     script = f"{statements}; import sys; print(*sys.modules)"

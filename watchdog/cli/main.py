@@ -108,6 +108,8 @@ def _dispatch(arguments: Sequence[str]) -> int:
         return 0 if arguments else USAGE
     # httpx takes its own command line along where it finds rich and pygments: 5 MiB, 60 ms, for nothing.
     sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None: cannot be imported
+    # What numpy multiplies with starts a thread for each core, and they spin: 60 ms of CPU, for nothing.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if _wanted(arguments) == "run" and not {"--help", "-h"} & set(arguments):
         return _run(arguments)
     answer = _called(arguments)
