@@ -12,6 +12,7 @@ from watchdog.core.health import (
     Probe,
     ProbeKey,
     Standing,
+    in_sight,
     observe,
     only_tasks,
     resumed,
@@ -142,9 +143,14 @@ def test_what_is_sound_is_what_stands_good(patterns: dict[ProbeKey, str]) -> Non
     health = Health()
     for key, pattern in patterns.items():
         health = after(pattern, key, health)
-    good = {
-        (key.task, key.capability, key.item)
-        for key in health.states
-        if key.task and standing(health, key) is Standing.GOOD
-    }
+    good: dict[tuple[Capability, str], set[str]] = {}
+    for key in health.states:
+        if key.task and standing(health, key) is Standing.GOOD:
+            good.setdefault((key.capability, key.item), set()).add(key.task)
     assert sound(health) == good
+    for capability in Capability:
+        tasks = {key.task for key in health.states if key.task and key.capability is capability}
+        whole = {task: ProbeKey(source="alaya", capability=capability, task=task) for task in tasks}
+        assert in_sight(health, capability) == {
+            task for task, key in whole.items() if standing(health, key) is Standing.GOOD
+        }

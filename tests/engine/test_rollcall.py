@@ -12,7 +12,7 @@ from watchdog.core.blindness import observe_all
 from watchdog.core.conditions.kinds import Capability
 from watchdog.core.durations import from_ns, to_ns
 from watchdog.core.expecting import retire, see_members
-from watchdog.core.health import Failure, Probe, ProbeKey
+from watchdog.core.health import Failure, Probe, ProbeKey, Standing
 from watchdog.core.labels import GPU, POD, Labels
 from watchdog.core.moments import Moment, Tick
 from watchdog.core.series import SeriesPoints
@@ -122,7 +122,8 @@ def test_it_finds_what_the_plain_rule_finds(
             seen = lab.here(plain)
             plain = see_members(plain, {labels: from_ns(time) for labels, time in seen.items()})
             left: tuple[Labels, ...] = ()
-            if lab.call._healthy(plain, tick):
+            probe = ProbeKey(source="src", capability=Capability.METRICS, task=plain.task.key)
+            if plain.status.ended or (not tick.settling and lab.world.standing(probe) is Standing.GOOD):
                 plain, left = retire(plain, tick, seen.keys(), forget_after=timedelta(hours=1))
             (state,) = lab.world.states.values()
             assert gone == set(left)

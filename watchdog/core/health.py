@@ -166,18 +166,42 @@ def standing(health: Health, key: ProbeKey) -> Standing:
     return found
 
 
-def sound(health: Health) -> frozenset[tuple[str, Capability, str]]:
-    """Return what stands good by its own newest answer, as (task, capability, item); one pass for a slot."""
+def sound(health: Health) -> Mapping[tuple[Capability, str], Collection[str]]:
+    """Return the tasks of which a question stands good by its own newest answer; one pass for a slot.
+
+    By (capability, item); a key without item is a question of its own here.
+    """
     shaky = {
         (key.source, key.capability)
         for key, state in health.states.items()
         if not key.task and (state.failures or state.blind)
     }
-    return frozenset(
-        (key.task, key.capability, key.item)
-        for key, state in health.states.items()
-        if key.task and not (state.failures or state.blind or (key.source, key.capability) in shaky)
-    )
+    found: dict[tuple[Capability, str], set[str]] = {}
+    for key, state in health.states.items():
+        if state.failures or state.blind or not key.task:
+            continue
+        if not shaky or (key.source, key.capability) not in shaky:
+            found.setdefault((key.capability, key.item), set()).add(key.task)
+    return found
+
+
+def in_sight(health: Health, capability: Capability) -> Collection[str]:
+    """Return the tasks of which a capability stands good as a whole, as `standing` has it without an item."""
+    states: dict[tuple[str, str], list[ProbeState]] = {}
+    for key, state in health.states.items():
+        if key.capability == capability:
+            states.setdefault((key.source, key.task), []).append(state)
+    shaky = {
+        source
+        for (source, task), asked in states.items()
+        if not task and any(state.failures or state.blind for state in asked)
+    }
+    found = set()
+    for (source, task), asked in states.items():
+        failing = (state.failures or state.blind for state in _meant_by_all(asked))
+        if task and source not in shaky and not any(failing):
+            found.add(task)
+    return found
 
 
 def _own(health: Health, key: ProbeKey) -> tuple[ProbeState, ...]:
@@ -187,7 +211,13 @@ def _own(health: Health, key: ProbeKey) -> tuple[ProbeState, ...]:
         return (known,)
     if key.item:
         return ()
-    return tuple(state for state in items.values() if state.last_good is not None) or tuple(items.values())
+    return tuple(_meant_by_all(items.values()))
+
+
+def _meant_by_all(asked: Collection[ProbeState]) -> Collection[ProbeState]:
+    """Return what of one capability of one task counts if no item is named."""
+    unnamed = [state for state in asked if not state.key.item]
+    return unnamed or [state for state in asked if state.last_good is not None] or asked
 
 
 def resumed(states: Iterable[ProbeState]) -> Health:

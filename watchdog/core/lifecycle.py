@@ -84,12 +84,12 @@ def _left_for_good(condition: StatusIs, status: Status) -> bool:
     return status is Status.VANISHED or not any(one.ended for one in condition.statuses)
 
 
-def next_look(rule: Rule, alert: Alert) -> timedelta | None:
+def next_look(rule: Rule, identity: str, alert: Alert) -> timedelta | None:
     """Return from when on (watched) a slot that finds an alert TRUE changes it; None = it is not carried.
 
-    It fires, escalates, or its stored value gets old.
+    It fires, escalates, or its stored value gets old. identity: the rule's.
     """
-    if alert.counting is None or alert.rule_identity != rule.identity:
+    if alert.counting is None or alert.rule_identity != identity:
         return None
     if alert.phase is Phase.PENDING:
         left = [hold_of(rule) - alert.held]
@@ -132,7 +132,7 @@ class _Slot:
 
     def carries(self, alert: Alert) -> bool:
         """Whether one more slot that finds an alert TRUE changes nothing of it."""
-        due = next_look(self.rule, alert)
+        due = next_look(self.rule, self.identity, alert)
         return due is not None and self.tick.moment.watched < due
 
     def held(self, alert: Alert) -> timedelta:

@@ -51,14 +51,23 @@ def _by_id(entry: WatchEntry, listed: Mapping[str, Task], states: Mapping[str, T
     known = states.get(entry.key)
     found = listed.get(entry.id)
     name = entry.name or (known.task.name if known else found.name if found else "") or entry.id
+    namespace = entry.namespace or (found.namespace if found else known.task.namespace if known else "")
+    if known is not None and _is_still(known.task, entry, name, namespace):
+        return known.task
     return Task(
         key=entry.key,
         source=entry.source,
         id=entry.id,
         name=name,
-        namespace=entry.namespace or (found.namespace if found else known.task.namespace if known else ""),
+        namespace=namespace,
         labels=entry.labels,
     )
+
+
+def _is_still(task: Task, entry: WatchEntry, name: str, namespace: str) -> bool:
+    """Whether a task that is known by an entry's key is what the entry says."""
+    same = task.source == entry.source and task.id == entry.id and task.labels == entry.labels
+    return same and task.name == name and task.namespace == namespace
 
 
 def _by_name(entry: WatchEntry, listed: Sequence[TaskObservation], named: Named) -> Iterator[Task]:

@@ -4,7 +4,7 @@ Owns which series a point belongs to, how long points are kept, and what was con
 answers with overlap, in any order. Knows nothing of sources, rules or clocks.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -64,10 +64,7 @@ class Table(Register):
         self.far: dict[str, int] = {}
         self.keep_ns = duration_ns(KEEP)
         self._newest: dict[str, int] = {}
-        self._by_task: tuple[tuple[int, int], list[int]] = (
-            (-1, 0),
-            [],
-        )  # newest point, as of a shape and intake
+        self._by_task: tuple[tuple[int, int], dict[str, int]] = ((-1, 0), {})  # as of a shape and intake
         self._intakes = 0
 
     def end(self, slots: Ints) -> Ints:
@@ -161,12 +158,29 @@ class Table(Register):
         own = self.columns.newest
         if not task:
             return int(own.max(initial=0))
+        return max(self._newest_of_tasks().get(task, 0), self.far.get(task, 0))
+
+    def in_time(self, ahead_ns: int, oldest_ns: int = 0) -> set[str]:
+        """Return the tasks that answered, and whose newest point is no older, nor further in the future.
+
+        ahead_ns: counted from when the answer came.
+        """
+        newest, ever = self._newest_of_tasks(), self._newest
+        found = {
+            task
+            for task, at_ns in self.answered.items()
+            if ever.get(task, 0) - at_ns <= ahead_ns and newest.get(task, 0) >= oldest_ns
+        }
+        return found - self.far.keys() if self.far else found
+
+    def _newest_of_tasks(self) -> Mapping[str, int]:
+        """Return the time of the newest stored point of each task."""
         if self._by_task[0] != (self.shape, self._intakes):
             newest = np.zeros(len(self.task_names), np.int64)
-            np.maximum.at(newest, self.tasks, own)
-            self._by_task = (self.shape, self._intakes), newest.tolist()
-        code = self._codes.get(task)
-        return max(0 if code is None else self._by_task[1][code], self.far.get(task, 0))
+            np.maximum.at(newest, self.tasks, self.columns.newest)
+            made = dict(zip(self.task_names, newest.tolist(), strict=True))
+            self._by_task = (self.shape, self._intakes), made
+        return self._by_task[1]
 
     def _oldest(self, times: Ints, at_ns: int) -> int:
         """The time up to which points are not kept. Follows the data: an outage drops nothing."""

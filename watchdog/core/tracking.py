@@ -29,7 +29,7 @@ def observe_task(
     """
     if state is None:
         state = TaskState(task=observation.task, watched_since=at)
-    if _says_the_same(state, observation, listed=listed):
+    if says_the_same(state, observation, listed=listed):
         return state, ()
     first = state.status_since is None
     after = _attempt(state, observation, at, first=first)
@@ -53,7 +53,7 @@ def observe_task(
     return after, () if first or not changed else (_change(state, after, at),)
 
 
-def _says_the_same(state: TaskState, seen: TaskObservation, *, listed: bool) -> bool:
+def says_the_same(state: TaskState, seen: TaskObservation, *, listed: bool) -> bool:
     """Whether an answer changes nothing of what is known, as most do."""
     return (
         state.status_since is not None

@@ -43,7 +43,8 @@ class _Places:
         """Find the alerts among what is TRUE; None if that is others, or if one does not go on by itself."""
         labels = seen.evaluation.labels
         rows = {labels[g]: g for g in np.flatnonzero(true).tolist()}
-        looks = [next_look(seen.rule, alert) for alert in known.values()]
+        identity = seen.rule.identity
+        looks = [next_look(seen.rule, identity, alert) for alert in known.values()]
         due = [look for look in looks if look is not None]
         if len(due) < len(known) or known.keys() != rows.keys():
             return None

@@ -32,7 +32,7 @@ class View:
     """What one slot's evaluation may read. Evaluating changes nothing that can be seen from outside.
 
     tasks, streams: by task key. standing: the health of a capability of a source for one task.
-    It is asked once a view. sound: (task, capability, item) of which it would say "good".
+    It is asked once a view. sound: (capability, item) → tasks of which it would say "good".
     poll: by source. changes: status changes of this slot.
     units, steps: by (source, metric); steps: how rarely points come, where that is known.
     lacking: (source, metric) that do not exist: a rule leaves the tasks of such a source out.
@@ -48,7 +48,7 @@ class View:
     units: Mapping[tuple[str, str], str] = field(default_factory=dict)
     steps: Mapping[tuple[str, str], timedelta] = field(default_factory=dict)
     lacking: Collection[tuple[str, str]] = frozenset()
-    sound: Collection[tuple[str, Capability, str]] = frozenset()
+    sound: Mapping[tuple[Capability, str], Collection[str]] = field(default_factory=dict)
     _blind: dict[tuple[str, Capability, str], str] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -75,7 +75,7 @@ class View:
         item: the metric's name, or the filter of the log stream.
         """
         task = state.task
-        if (task.key, capability, item) in self.sound:
+        if task.key in self.sound.get((capability, item), ()):
             return ""
         known = self._blind.get((task.key, capability, item))
         if known is None:

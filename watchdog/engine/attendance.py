@@ -18,13 +18,28 @@ NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class _Numbered:
-    """The members behind one table's rows: `numbers[i]` stands behind row `rows[i]`."""
+    """The members behind one table's rows: number `numbers[i]` has the rows from place `starts[i]` on.
+
+    shape, size: of the table when they were numbered.
+    """
 
     table: Table
     shape: int
     size: int
     rows: Ints
+    starts: Ints
     numbers: Ints
+
+    @classmethod
+    def of(cls, table: Table, rows: list[int], numbers: list[int]) -> "_Numbered":
+        order = np.argsort(numbers, kind="stable")
+        own, starts = np.unique(np.array(numbers, np.int64)[order], return_index=True)
+        return cls(table, table.shape, len(table.labels), np.array(rows, np.int64)[order], starts, own)
+
+    def newest(self) -> Ints:
+        """Return the time of each member's newest point."""
+        found: Ints = np.maximum.reduceat(self.table.columns.newest[self.rows], self.starts)
+        return found
 
 
 class Attendance:
@@ -40,6 +55,7 @@ class Attendance:
         self._members: list[Labels] = []
         self._task_names: dict[str, int] = {}
         self._task_of: list[int] = []
+        self._codes: Ints = np.zeros(0, np.int64)  # the same as an array
         self._own: dict[str, list[int]] = {}  # task → its members
         self._newest: Ints = np.zeros(0, np.int64)
         self._here: Bools = np.zeros(0, np.bool_)
@@ -52,9 +68,10 @@ class Attendance:
         begun = self._renumber(series)
         self._newest = np.zeros(len(self._members), np.int64)
         for known in self._tables.values():
-            np.maximum.at(self._newest, known.numbers, known.table.columns.newest[known.rows])
+            if known.numbers.size:
+                self._newest[known.numbers] = np.maximum(self._newest[known.numbers], known.newest())
         after = np.array([after_ns.get(task, NEVER) for task in self._task_names], np.int64)
-        task_of = np.array(self._task_of, np.int64)
+        task_of = self._tasks_of()
         here = (self._newest > after[task_of]) & (self._newest <= until_ns)
         if begun:
             moved: Collection[str] = self._task_names.keys()
@@ -101,9 +118,13 @@ class Attendance:
             for number in behind:
                 rows.append(row)
                 numbers.append(number)
-        return _Numbered(
-            table, table.shape, len(table.labels), np.array(rows, np.int64), np.array(numbers, np.int64)
-        )
+        return _Numbered.of(table, rows, numbers)
+
+    def _tasks_of(self) -> Ints:
+        """Return the place of each member's task in the names."""
+        if self._codes.size != len(self._task_of):
+            self._codes = np.array(self._task_of, np.int64)
+        return self._codes
 
     def _members_of(self, labels: Labels) -> tuple[int, ...]:
         task = labels.get(TASK, "")

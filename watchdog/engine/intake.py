@@ -16,14 +16,21 @@ from watchdog.core.durations import duration_ns, format_duration, from_ns, to_ns
 from watchdog.core.endings import close_unwatched, forget, forget_task
 from watchdog.core.expecting import retired_reason
 from watchdog.core.health import Failure, Probe, ProbeKey, Standing, only_tasks
-from watchdog.core.incidents import Step, apply, join
+from watchdog.core.incidents import Book, Step, apply, join
 from watchdog.core.labels import POD
 from watchdog.core.logs import LogLine, StreamKey, StreamState
 from watchdog.core.moments import Tick
 from watchdog.core.points import Curves
 from watchdog.core.resolving import outlived, resolve
 from watchdog.core.tasks import Status, StatusChange, Task, TaskObservation, TaskState
-from watchdog.core.tracking import Diagnosis, diagnose, list_shrank, missed_in_list, observe_task
+from watchdog.core.tracking import (
+    Diagnosis,
+    diagnose,
+    list_shrank,
+    missed_in_list,
+    observe_task,
+    says_the_same,
+)
 from watchdog.core.view import FRESH_STEPS
 from watchdog.engine.inbox import Inbox, LinesArrived, PointsArrived
 from watchdog.engine.rollcall import AHEAD, FRESH, FRESH_POLLS, RollCall
@@ -60,6 +67,7 @@ class Intake:
     def __init__(self, world: World) -> None:
         self.world = world
         self.rollcall = RollCall(world)
+        self._whole: tuple[Book, frozenset[str], frozenset[str]] | None = None  # all of it was about these
 
     def take(self, inbox: Inbox, tick: Tick) -> Arrivals:
         """Take everything in. Changes the world; returns what the slot has to act on."""
@@ -116,6 +124,9 @@ class Intake:
         self, task: Task, seen: TaskObservation, tick: Tick, found: Arrivals, *, listed: bool
     ) -> None:
         state = self.world.states.get(task.key)
+        known = state is not None and says_the_same(state, seen, listed=listed)
+        if known and seen.status is not Status.UNKNOWN:
+            return
         if seen.task is not task:
             seen = replace(seen, task=task)
         after, changes = observe_task(state, seen, tick.at, listed=listed)
@@ -171,7 +182,7 @@ class Intake:
             if state is None:
                 world.states[key] = self._found(task, tick)
                 changed = True
-            elif state.task != task:
+            elif state.task is not task and state.task != task:
                 changed = True
                 world.states[key] = self._renamed(state, task, tick, found)
         for key in set(world.states) - set(tasks):
@@ -205,10 +216,13 @@ class Intake:
         return replace(after, task=task)
 
     def _close_unwatched(self, tick: Tick, found: Arrivals) -> None:
-        step = close_unwatched(
-            self.world.book, self.world.states.keys(), tick.at, sources=self.world.sources.keys()
-        )
-        self._apply(step, found)
+        """End what is about nothing that is watched; nothing more can be while nothing else changes."""
+        world = self.world
+        now = (world.book, frozenset(world.states), frozenset(world.sources))
+        if self._whole is not None and self._whole[0] is now[0] and self._whole[1:] == now[1:]:
+            return
+        self._apply(close_unwatched(world.book, now[1], tick.at, sources=now[2]), found)
+        self._whole = (world.book, *now[1:])
 
     # --- points
 
@@ -235,9 +249,8 @@ class Intake:
             world.series.intake(source, metric, series, at_ns, tasks=tasks, cut=cut)
             table = world.series.table(source, metric)
             oldest_ns = to_ns(tick.at) - duration_ns(fresh)
-            for key in tasks:
-                doubtful = table.newest(key) < oldest_ns or table.ahead_ns(key) > duration_ns(AHEAD)
-                if doubtful and (why := self._untrue(world.states[key], metric, tick, fresh)):
+            for key in tasks - table.in_time(duration_ns(AHEAD), oldest_ns):
+                if why := self._untrue(world.states[key], metric, tick, fresh):
                     untrue[key, metric] = why
         return untrue
 
@@ -285,8 +298,8 @@ class Intake:
                 continue
             if probe.key.task and not self.world.asked(probe.key):
                 continue
-            before = found.get(probe.key)
-            if before is None or before.failure is None or probe.failure is not None:
+            before = found.setdefault(probe.key, probe)
+            if before is not probe and (before.failure is None or probe.failure is not None):
                 found[probe.key] = probe
         streams = self.world.streams_by_task() if untrue else {}
         for (task, metric), (failure, why) in untrue.items():

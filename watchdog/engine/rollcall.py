@@ -12,7 +12,7 @@ from watchdog.core.alerts import Notice
 from watchdog.core.conditions.kinds import Capability
 from watchdog.core.durations import duration_ns, from_ns, to_ns
 from watchdog.core.expecting import TAKEOVER, may_return, retire, retired_notice, see_members
-from watchdog.core.health import ProbeKey, Standing
+from watchdog.core.health import in_sight
 from watchdog.core.labels import Labels
 from watchdog.core.moments import Tick
 from watchdog.core.series import COUNTED
@@ -101,8 +101,9 @@ class RollCall:
         after_ns = self._after_ns(tick)
         moved = self._attendance.look(self.world.series, after_ns, to_ns(tick.at + AHEAD))
         renewals = 1 + len(states) // RENEWED_AT_ONCE
+        seen = () if tick.settling else in_sight(self.world.health, Capability.METRICS)
         for key, state in list(states.items()):
-            healthy = self._healthy(state, tick)
+            healthy = key in seen or state.status.ended  # whether who is not seen is missing
             last = self._last.get(key)
             owed = (tick.elapsed if healthy else timedelta()) + (
                 last.owed if last is not None else timedelta()
@@ -138,13 +139,6 @@ class RollCall:
         ]
         rarest = FRESH_STEPS * min(own, default=timedelta())
         return max(FRESH, FRESH_POLLS * self.world.poll(source), rarest)
-
-    def _healthy(self, state: TaskState, tick: Tick) -> bool:
-        """Whether who is not seen is missing."""
-        if state.status.ended:
-            return True
-        probe = ProbeKey(source=state.task.source, capability=Capability.METRICS, task=state.task.key)
-        return not tick.settling and self.world.standing(probe) is Standing.GOOD
 
     def _can_wait(self, last: _Last, owed: timedelta) -> bool:
         """Whether a look would change nothing but how long somebody has been missing."""

@@ -5,7 +5,7 @@ Owns how long such a thing must last before it is worth a message; the text is `
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -31,6 +31,7 @@ THIN_POLLS = 3
 THIN_LEAST = timedelta(minutes=10)
 SUSPECT = "suspect"  # how remarks about odd values begin
 VERDICTS = frozenset({Outcome.TRUE, Outcome.FALSE, Outcome.BETWEEN})
+_VERDICTS = [int(outcome) for outcome in VERDICTS]
 
 
 def _kind(remark: str) -> str:
@@ -40,17 +41,23 @@ def _kind(remark: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Owners:
-    """Whose labelsets a rule judges: per labelset the place of its task in `tasks`."""
+    """Whose labelsets a rule judges. tasks: key → place; codes: per labelset, the place of its task."""
 
     labels: tuple[Labels, ...]
-    tasks: tuple[str, ...]
+    tasks: Mapping[str, int]
     codes: NDArray[np.int64]
 
     @classmethod
     def of(cls, labels: tuple[Labels, ...]) -> "_Owners":
         places: dict[str, int] = {}
         codes = [places.setdefault(own.get(TASK, ""), len(places)) for own in labels]
-        return cls(labels, tuple(places), np.array(codes, np.int64))
+        return cls(labels, places, np.array(codes, np.int64))
+
+    def seen(self, evaluation: Evaluation) -> NDArray[np.bool_]:
+        """Return which outcomes each task has: (tasks, outcomes)."""
+        found = np.zeros((len(self.tasks), len(Outcome)), np.bool_)
+        found[self.codes, evaluation.outcome[:, 0]] = True
+        return found
 
 
 @dataclass(slots=True)
@@ -95,9 +102,12 @@ class SelfWatch:
         """A rule without a verdict although its window has passed is a fault of the rule, told once."""
         rules = {rule.name: rule for rule in self.world.ruleset.rules}
         waiting: dict[tuple[str, str], timedelta] = {}
+        thin = notice_rule(NoticeKind.RULE_THIN)
+        open_ = {subject for kind, subject in self.world.book.open if kind == thin}
         for name, evaluation in evaluations.items():
             rule, faults = rules[name], _faults(rules[name])
-            for task, outcomes in self._outcomes(evaluation).items() if faults else ():
+            known = {task for own, task in self._unjudged if own == name}
+            for task, outcomes in self._worth_a_look(evaluation, known, open_) if faults else ():
                 state = self.world.states.get(task)
                 if state is None:
                     continue
@@ -108,7 +118,7 @@ class SelfWatch:
                     if held > max(limit, THIN_LEAST):
                         yield _unjudged(rule, state.task, thin=Outcome.THIN in outcomes)
                 elif outcomes & VERDICTS:
-                    if self._open(NoticeKind.RULE_THIN, f"{name}/{task}"):
+                    if f"{name}/{task}" in open_:
                         yield _judged(rule, state.task)
                 elif held:  # blind: neither better nor worse
                     waiting[name, task] = held
@@ -119,16 +129,35 @@ class SelfWatch:
         """The rules and tasks' names of which every labelset is THIN right now."""
         rules = {rule.name: rule for rule in self.world.ruleset.rules}
         for name, evaluation in evaluations.items():
-            for task, outcomes in sorted(self._outcomes(evaluation).items()):
-                if outcomes == {Outcome.THIN} <= _faults(rules[name]) and task in self.world.states:
+            owners = self._owners_of(evaluation)
+            seen = owners.seen(evaluation)
+            for task, place in sorted(owners.tasks.items()):
+                thin = _outcomes(seen[place]) == {Outcome.THIN} <= _faults(rules[name])
+                if thin and task in self.world.states:
                     yield name, self.world.states[task].task.name
 
-    def _outcomes(self, evaluation: Evaluation) -> Mapping[str, frozenset[Outcome]]:
-        """The outcomes of each task's labelsets; whose they are is worked out when they change only."""
+    def _worth_a_look(
+        self, evaluation: Evaluation, known: Collection[str], told: Collection[str]
+    ) -> Iterable[tuple[str, frozenset[Outcome]]]:
+        """Yield the tasks without any verdict, and those of which that was so, with their outcomes.
+
+        known: those that were without one. told: the subjects of all that was said about such.
+        """
+        owners = self._owners_of(evaluation)
+        seen = owners.seen(evaluation)
+        judged = np.any(seen[:, _VERDICTS], axis=1)
+        prefix = f"{evaluation.rule}/"
+        again = {*known, *(one.removeprefix(prefix) for one in told if one.startswith(prefix))}
+        for task, place in owners.tasks.items() if again or not judged.all() else ():
+            if task in again or not judged[place]:
+                yield task, _outcomes(seen[place])
+
+    def _owners_of(self, evaluation: Evaluation) -> _Owners:
+        """Return whose the labelsets are; that is worked out when they change only."""
         owners = self._owners.get(evaluation.rule)
-        if owners is None or owners.labels != evaluation.labels:
+        if owners is None or not (owners.labels is evaluation.labels or owners.labels == evaluation.labels):
             owners = self._owners[evaluation.rule] = _Owners.of(evaluation.labels)
-        return _by_task(evaluation, owners)
+        return owners
 
     def _open(self, kind: NoticeKind, subject: str) -> bool:
         """Whether this was said, by this process or an earlier one, and is not over yet."""
@@ -182,14 +211,9 @@ def _window(rule: Rule) -> timedelta:
     return window or timedelta()
 
 
-def _by_task(evaluation: Evaluation, owners: _Owners) -> Mapping[str, frozenset[Outcome]]:
-    """The outcomes of each task's labelsets, by task key."""
-    seen = np.zeros((len(owners.tasks), len(Outcome)), np.bool_)
-    seen[owners.codes, evaluation.outcome[:, 0]] = True
-    sets = {
-        row: frozenset(map(Outcome, np.flatnonzero(row).tolist())) for row in set(map(tuple, seen.tolist()))
-    }
-    return {task: sets[tuple(row)] for task, row in zip(owners.tasks, seen.tolist(), strict=True)}
+def _outcomes(seen: NDArray[np.bool_]) -> frozenset[Outcome]:
+    """Return the outcomes that are marked: seen (outcomes,)."""
+    return frozenset(map(Outcome, np.flatnonzero(seen).tolist()))
 
 
 def _unjudged(rule: Rule, task: Task, *, thin: bool) -> Notice:

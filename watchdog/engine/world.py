@@ -297,6 +297,8 @@ class World:
 
     def answered(self, task: str, metric: str) -> None:
         """Note that an answer came: soon nothing more of the past is wanted than usual."""
+        if not self._deep:
+            return
         left = self._deep.get((task, metric), 0) - 1
         if left > 0:
             self._deep[task, metric] = left

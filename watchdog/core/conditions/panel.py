@@ -340,7 +340,10 @@ def _unanswered(view: View, states: list[TaskState], metric: str) -> tuple[Ints,
     reasons = ["", str(Failure.STALE), str(Failure.CLOCK_SKEW), "not asked yet"]
     table = view.series.table(states[0].task.source, metric)
     codes = np.zeros(len(states), np.int64)
+    usual = table.in_time(SKEW_NS).intersection(view.sound.get((Capability.METRICS, metric), ()))
     for task, state in enumerate(states):
+        if state.task.key in usual:
+            continue
         answered = table.answered.get(state.task.key)
         if answered is None:
             codes[task] = 3
