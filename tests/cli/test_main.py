@@ -52,6 +52,19 @@ def test_numpy_comes_without_threads() -> None:
     assert ran.stdout.splitlines()[-1] == "1"
 
 
+def test_a_daemon_collects_garbage_but_not_among_what_it_imported(tmp_path) -> None:
+    script = (
+        "import asyncio, gc, sys, watchdog.cli.main as main;"
+        "asyncio.run = lambda life: print(gc.isenabled(), gc.get_freeze_count() > 20_000, life.close());"
+        "code = main.run(['run', sys.argv[1], '--state', sys.argv[2]]); print(code, gc.isenabled())"
+    )
+    (tmp_path / "rules.yaml").write_text("rules: []\n")
+    command = [sys.executable, "-c", script, tmp_path / "rules.yaml", tmp_path / "state.db"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert ran.stdout.splitlines() == ["True True None", "0 True"]
+
+
 def imported_by(statements: str) -> set[str]:
     """Which modules a fresh interpreter has after these statements."""
     script = f"{statements}; import sys; print(*sys.modules)"

@@ -1,6 +1,7 @@
 """The daemon, once it is known what it is to run; imports nothing that it will not use for months."""
 
 import asyncio
+import gc
 
 from watchdog.app import serve
 from watchdog.cli.loading import read_settings, rule_file
@@ -20,5 +21,7 @@ def live(wanted: Wanted) -> int:
     told = (*settings.warnings, *start.rejected, *start.loaded.warnings)
     show_problems(told, standard_error(), {}, redact)
     configure(wanted.settings.log_level, wanted.settings.log_format, redact)
+    gc.freeze()  # all that is there by now is kept; from here on there may be garbage
+    gc.enable()
     asyncio.run(serve(rules, start, where, wanted.settings.socket_path(where)))
     return 0

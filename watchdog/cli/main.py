@@ -5,6 +5,7 @@ running, 70 a bug of ours, 130 interrupted. No traceback reaches a user unless J
 """
 
 import contextlib
+import gc
 import importlib
 import os
 import signal
@@ -126,12 +127,16 @@ def _run(arguments: Sequence[str]) -> int:
     from watchdog.cli.apart import begin
 
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until somebody listens to it
-    outcome = begin(partial(_called, arguments))
-    from watchdog.cli.daemon import live
-    from watchdog.cli.wanted import Wanted
+    gc.disable()  # what is imported stays: it is not gone through for garbage again and again
+    try:
+        outcome = begin(partial(_called, arguments))
+        from watchdog.cli.daemon import live
+        from watchdog.cli.wanted import Wanted
 
-    wanted = outcome()
-    return live(wanted) if isinstance(wanted, Wanted) else USAGE
+        wanted = outcome()
+        return live(wanted) if isinstance(wanted, Wanted) else USAGE
+    finally:
+        gc.enable()
 
 
 def _called(arguments: Sequence[str]) -> object:
