@@ -33,6 +33,7 @@ def test_what_a_daemon_imports_leaves_out_what_it_may_never_need() -> None:
 
     assert "watchdog.app" in loaded
     assert not {"typer", "pydantic", "jinja2", "prometheus_client", "apprise", "requests"} & loaded
+    assert not {"dotenv", "difflib"} & loaded
 
 
 def test_httpx_comes_without_its_command_line() -> None:

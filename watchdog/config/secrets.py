@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from dotenv import dotenv_values
-
 from watchdog.config.report import Mark, Report, shorten
 from watchdog.config.suggest import near
 from watchdog.config.yaml_nodes import Entry, ListNode, MapNode, Node, ScalarNode
@@ -68,9 +66,23 @@ class Names(Mapping[str, str]):
         return text.removesuffix("\n").removesuffix("\r")
 
 
+def dotenv_values(path: Path) -> dict[str, str | None]:
+    """Return what a `.env` file sets, if there is one; None for a name without a value.
+
+    Raises:
+        OSError: it cannot be read.
+        UnicodeDecodeError: it is not UTF-8 text.
+    """
+    if not path.exists():
+        return {}
+    import dotenv  # here: most daemons have no such file
+
+    return dotenv.dotenv_values(path, interpolate=False)
+
+
 def _read_dotenv(path: Path) -> dict[str, str]:
     try:
-        values = dotenv_values(path, interpolate=False)
+        values = dotenv_values(path)
     except (OSError, UnicodeDecodeError):
         return {}
     return {name: value for name, value in values.items() if value}

@@ -11,10 +11,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
 
-from dotenv import dotenv_values
-from dotenv.parser import parse_stream
-
-from watchdog.config.secrets import Names
+from watchdog.config.secrets import Names, dotenv_values
 from watchdog.config.suggest import near
 from watchdog.errors import Problem
 
@@ -136,6 +133,8 @@ def _unreadable_lines() -> tuple[Problem, ...]:
     """Warn of lines of the `.env` file that set nothing: what they were to set would be missed silently."""
     if not DOTENV.is_file():
         return ()
+    from dotenv.parser import parse_stream
+
     with DOTENV.open(encoding="utf-8") as file:
         lines = [binding.original.line for binding in parse_stream(file) if binding.error]
     message, hint = "this line is no NAME=value and is ignored", "is a quote not closed?"
@@ -149,7 +148,7 @@ def _strangers(secret_options: Iterable[str]) -> tuple[Problem, ...]:
     """Warn of variables that carry our prefix and mean nothing: a misspelt one would be silently ignored."""
     known = [PREFIX + field.name.upper() for field in fields(Settings)]
     endings = tuple(f"_{option.upper()}" for option in secret_options)
-    written = {**dotenv_values(DOTENV, interpolate=False), **os.environ}
+    written = {**dotenv_values(DOTENV), **os.environ}
     problems = []
     for name in sorted(written):
         if not name.startswith(PREFIX) or name in known or name.endswith(endings):

@@ -1,7 +1,6 @@
 """Finds the word somebody probably meant. Knows nothing of what the words are for."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 _CLOSE = 0.6
 _MAX_LENGTH = 80  # comparing is quadratic
@@ -15,6 +14,8 @@ def near(word: str, known: Iterable[str], *, cutoff: float = _CLOSE) -> str:
     shape = _shape(word)
     if shape in by_shape:
         return by_shape[shape]
+    from difflib import get_close_matches  # here: a daemon whose words are right never needs it
+
     close = get_close_matches(shape, by_shape, n=1, cutoff=cutoff)
     return by_shape[close[0]] if close else ""
 
