@@ -326,6 +326,7 @@ def test_what_is_set_already_is_offered_and_an_env_file_is_kept(
     someone.answers("[en]: ", "")
 
     assert someone.code() == 0
+    assert "DingTalk" not in someone.screen  # examples are for whoever has to type
     assert (tmp_path / ".env").read_text() == f"{before}JOB_WATCHDOG_ALAYA_API_KEY={KEY}\n"
     assert stat.S_IMODE((tmp_path / ".env").stat().st_mode) == 0o600
 

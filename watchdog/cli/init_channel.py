@@ -114,7 +114,6 @@ def from_web_address(text: str) -> str:
 
 def ask(names: Mapping[str, str], book: SecretBook, asker: Asker, clock: Clock) -> ChannelDraft:
     """Ask for a channel and send it a message, until one takes it or a person keeps it all the same."""
-    show_examples(asker)
     channel = _offered(names, book, asker) or _asked(names, book, asker)
     while True:
         result = send(channel, clock)
@@ -209,6 +208,7 @@ def _asked(names: Mapping[str, str], book: SecretBook, asker: Asker) -> ChannelD
             return str(error)
         return book.redact("; ".join(remarks(channel)[0]))
 
+    show_examples(asker)
     channel = from_words(asker.hidden("Its URL", check), names, book)
     for remark in remarks(channel)[1]:
         asker.doubt(book.redact(remark))
