@@ -119,7 +119,7 @@ NOTICES: Mapping[NoticeKind, NoticeText] = {
     ),
     NoticeKind.FIRST_READ: NoticeText(
         title=("reads the log of {task} from now on", "reads a log from now on: {subject}"),
-        body=("{count} older matching lines were not told.", "Only lines after {from} are."),
+        body=("Older matching lines that were not told: {count}.", "Only lines after {from} are."),
     ),
     NoticeKind.RULE_THIN: NoticeText(
         title=("rule {rule} cannot be judged on {task}", "rule {rule} cannot be judged: {subject}"),
