@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-BLOCK_ROWS = 8192
+BLOCK_ROWS = 16_384
 EMPTY = np.iinfo(np.int64).max  # the time in a spare cell: later than any bound
 TAIL = 16  # stored points whose gaps decide a spacing
 FEW_POINTS = 4  # fewer tell nothing new about a spacing that is known
@@ -34,6 +34,7 @@ class Block:
     times: Ints
     about: Ints
     moved: bool = False  # room was made: grids that differed may be alike now
+    _led: tuple[Ints, Ints] | None = None  # `of` and, for it, the first row of each grid
 
     @classmethod
     def empty(cls, wide: int = 4) -> "Block":
@@ -68,6 +69,13 @@ class Block:
         local: the rows that get points, ascending; those of row n begin at starts[n] of `times`.
         Returns one row of each grid that gets any, as a place in `local`.
         """
+        if local.size == self.of.size and times.size == local.size:
+            first = self._first_rows()
+            if (
+                first.min() >= 0
+                and (times == (times[first] if first.size == 1 else times[first][self.of])).all()
+            ):
+                return first
         given = times[:, None]
         if times.size > local.size:
             lengths = np.diff(np.append(starts, times.size))
@@ -76,8 +84,6 @@ class Block:
         grids = self.of[local]
         leader = self._leaders(grids)
         alike = (given == given[leader[grids]]).all(axis=1)
-        if local.size == self.of.size and alike.all():
-            return leader[leader >= 0]
         members = np.bincount(self.of, minlength=leader.size)
         touched = np.bincount(grids[alike], minlength=leader.size)
         stays = alike & (touched == members)[grids]
@@ -85,6 +91,12 @@ class Block:
             self._part(local, grids, given, np.flatnonzero(~stays))
             leader = self._leaders(self.of[local])
         return leader[leader >= 0]
+
+    def _first_rows(self) -> Ints:
+        """Return the first row of each grid, -1 = it has none: (g,)."""
+        if self._led is None or self._led[0] is not self.of:
+            self._led = self.of, self._leaders(self.of)
+        return self._led[1]
 
     def _leaders(self, grids: Ints) -> Ints:
         """Return where each grid first stands in `grids`, -1 = nowhere: (g,)."""
@@ -131,6 +143,25 @@ class Block:
         need = int(future.max()) + 1
         fits = need + need // 10 <= wide <= 4 * need + TAIL
         target = wide if fits else need + need // 8 + 4
+        if fits and (first == first[0]).all():
+            self._shift(int(first[0]))
+        else:
+            self._copy(first, target)
+        self.moved = True
+        self.about[COUNT] = left
+        self.about[WIDEST] = widest(self.times)
+
+    def _shift(self, by: int) -> None:
+        """Drop the first points of every row, in place: column by column, as they lie in memory."""
+        kept = self.times.shape[1] - by
+        for column in range(kept):
+            self.values[:, column] = self.values[:, column + by]
+        self.times[:, :kept] = self.times[:, by:].copy()
+        self.times[:, kept:] = EMPTY
+
+    def _copy(self, first: Ints, target: int) -> None:
+        """Drop the first points of each grid, and change the width."""
+        wide = self.times.shape[1]
         times = np.full((self.times.shape[0], target), EMPTY, np.int64)
         values = by_column((self.values.shape[0], target))
         rows = first[self.of]
@@ -140,9 +171,7 @@ class Block:
             own = np.flatnonzero(rows == shift)
             part = slice(0, own.size) if own.size == rows.size else own
             values[part, :kept] = self.values[part, shift : shift + kept]
-        self.times, self.values, self.moved = times, values, True
-        self.about[COUNT] = left
-        self.about[WIDEST] = widest(times)
+        self.times, self.values = times, values
 
     def put(self, rows: Ints, place: Ints, values: Floats) -> None:
         """Write one value in each of some rows, given in order, at its place."""
@@ -151,6 +180,34 @@ class Block:
             self.values[first:end, place[0]] = values  # they lie side by side
         else:
             self.values[rows, place] = values
+
+    def locate(self, rows: Ints, times: Ints) -> tuple[Ints, Bools]:
+        """Return of each point the place of the first stored time not before it, and whether it is the same.
+
+        rows: ascending, each with some points.
+        """
+        starts = row_starts(rows)
+        each = rows.size // starts.size
+        if each * starts.size == rows.size and (starts == np.arange(starts.size) * each).all():
+            given, grids = times.reshape(-1, each), self.of[rows[starts]]
+            leader = self._leaders(grids)
+            if (given == given[leader[grids]]).all():  # rows of one grid were given the same times
+                used = np.flatnonzero(leader >= 0)
+                place, there = self._look_up(np.repeat(used, each), given[leader[used]].reshape(-1))
+                rank = np.zeros(leader.size, np.int64)
+                rank[used] = np.arange(used.size)
+                back = rank[grids]
+                return place.reshape(-1, each)[back].reshape(-1), there.reshape(-1, each)[back].reshape(-1)
+        return self._look_up(self.of[rows], times)
+
+    def _look_up(self, grids: Ints, wanted: Ints) -> tuple[Ints, Bools]:
+        """Do the same for points of grids, by bisection."""
+        low, high = np.zeros(grids.size, np.int64), self.about[COUNT, grids]
+        for _ in range(int(self.times.shape[1]).bit_length()):
+            middle = (low + high) // 2
+            earlier = (middle < high) & (self.times[grids, middle] < wanted)
+            low, high = np.where(earlier, middle + 1, low), np.where(earlier, high, middle)
+        return low, self.times[grids, low] == wanted
 
     def measure(self, grids: Ints, answered: Ints) -> None:
         """Renew the spacing of grids: median gap of the answer's points, or of the last stored ones.

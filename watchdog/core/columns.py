@@ -189,10 +189,11 @@ class Columns:
             if edges[number] < edges[number + 1]:
                 yield number, slice(int(edges[number]), int(edges[number + 1]))
 
-    def _publish(self, number: int) -> None:
-        """Let rows know what changed of their grids."""
+    def _publish(self, number: int, *, times_only: bool = False) -> None:
+        """Let rows know what changed of their grids. times_only: nothing but count and newest time."""
         block, base = self._blocks[number], number * BLOCK_ROWS
-        np.take(block.about, block.of, axis=1, out=self._meta[:4, base : base + block.of.size])
+        what = slice(COUNT, NEWEST + 1) if times_only else slice(0, 4)
+        np.take(block.about[what], block.of, axis=1, out=self._meta[what, base : base + block.of.size])
 
     def _tidy(self, rows: Ints, times: Ints, values: Floats, done: Inserted) -> tuple[Ints, Ints, Floats]:
         """Sort by (row, time) and leave one point for each."""
@@ -218,22 +219,25 @@ class Columns:
         for number, part in self._by_block(rows):
             block = self._blocks[number]
             local, when, value = rows[part] - number * BLOCK_ROWS, times[part], values[part]
-            place = _find(block.times, block.of[local], self.counts[rows[part]], when)
-            there = block.times[block.of[local], place] == when
-            hit = (local[there], place[there])
+            place, there = block.locate(local, when)
+            missing = ~there
+            if missing.any():
+                late = (local[missing], when[missing], value[missing])
+                local, place, value = local[there], place[there], value[there]
             if self.adds:
-                block.values[hit] += value[there]
-                done.added += int(there.sum())
+                block.values[local, place] += value
+                done.added += value.size
             else:
-                changed = int((block.values[hit] != value[there]).sum())
-                block.values[hit] = value[there]
+                other = block.values[local, place] != value
+                changed = int(np.count_nonzero(other))
+                if changed:
+                    block.values[local[other], place[other]] = value[other]
                 done.rewritten += changed
-                done.duplicates += int(there.sum()) - changed
-            if not there.all():
-                missing = ~there
-                self._merge(number, local[missing], when[missing], value[missing], oldest_ns)
-                done.late += int(missing.sum())
-                done.added += int(missing.sum())
+                done.duplicates += value.size - changed
+            if missing.any():
+                self._merge(number, *late, oldest_ns)
+                done.late += late[0].size
+                done.added += late[0].size
 
     def _merge(self, number: int, rows: Ints, times: Ints, values: Floats, oldest_ns: int) -> None:
         """Insert late points between the stored ones of their rows (numbered within the block)."""
@@ -267,13 +271,14 @@ class Columns:
         starts = row_starts(rows)
         touched = rows[starts]
         leader = block.regroup(touched, starts, times)
-        lengths = np.diff(np.append(starts, rows.size))
+        single = touched.size == rows.size
+        lengths = np.broadcast_to(1, starts.shape) if single else np.diff(np.append(starts, rows.size))
         grids, given = block.of[touched[leader]], lengths[leader]
         if int((block.about[COUNT, grids] + given).max()) >= block.times.shape[1]:
             block.make_room(grids, given, oldest_ns)
         counts = block.about[COUNT]
         place = counts[block.of[touched]]
-        if touched.size == rows.size:
+        if single:
             block.put(rows, place, values)
         else:
             block.values[rows, np.repeat(place, lengths) + within(starts, lengths)] = values
@@ -289,11 +294,12 @@ class Columns:
         odd = (gaps > 0) & (np.abs(gaps - block.about[SPACING, owner]) * 4 > block.about[SPACING, owner])
         block.about[COUNT, grids] += given
         block.about[NEWEST, grids] = times[starts + given - 1]
-        block.about[WIDEST, grids] = np.maximum(block.about[WIDEST, grids], broadest)
         again = np.logical_or.reduceat(odd, starts)
         if again.any():
             block.measure(grids[again], given[again])
-        self._publish(number)
+        wider = broadest > block.about[WIDEST, grids]
+        block.about[WIDEST, grids[wider]] = broadest[wider]
+        self._publish(number, times_only=not (again.any() or wider.any() or block.moved))
 
 
 def _span(block: Block, local: Ints, usual_ns: int) -> Span:
@@ -312,15 +318,3 @@ def _span(block: Block, local: Ints, usual_ns: int) -> Span:
         spacing=np.where(about[SPACING] > 0, about[SPACING], usual_ns),
         widest=about[WIDEST],
     )
-
-
-def _find(times: Ints, grids: Ints, counts: Ints, wanted: Ints) -> Ints:
-    """Return for each (grid, time) the place of the first stored time that is not earlier."""
-    low = np.zeros(grids.size, np.int64)
-    high = counts.copy()
-    for _ in range(int(times.shape[1]).bit_length()):
-        middle = (low + high) // 2
-        earlier = (middle < high) & (times[grids, middle] < wanted)
-        low = np.where(earlier, middle + 1, low)
-        high = np.where(earlier, high, middle)
-    return low

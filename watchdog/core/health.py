@@ -187,9 +187,11 @@ def sound(health: Health) -> Mapping[tuple[Capability, str], Collection[str]]:
 
 def in_sight(health: Health, capability: Capability) -> Collection[str]:
     """Return the tasks of which a capability stands good as a whole, as `standing` has it without an item."""
+    if not any(state.failures or state.blind for state in health.states.values()):
+        return {key.task for key in health.states if key.task and key.capability is capability}
     states: dict[tuple[str, str], list[ProbeState]] = {}
     for key, state in health.states.items():
-        if key.capability == capability:
+        if key.capability is capability:
             states.setdefault((key.source, key.task), []).append(state)
     shaky = {
         source

@@ -40,8 +40,8 @@ class Partition:
 
     def fold(self, fold: np.ufunc, values: NDArray[np.generic], empty: float) -> NDArray[np.generic]:
         """Fold rows (R, T) into groups (size, T); `empty` where a group has no row."""
-        if self.starts.size == values.shape[0] == self.size:
-            return values  # each row is a group of its own
+        if self.alone(values.shape[0]):
+            return values
         found = np.full((self.size, values.shape[1]), empty, values.dtype)
         if self.starts.size == values.shape[0]:
             found[self.filled] = values
@@ -52,16 +52,22 @@ class Partition:
                 found[self.filled] = fold.reduceat(values, self.starts, axis=0)
         return found
 
+    def alone(self, rows: int) -> bool:
+        """Whether each of so many rows is a group of its own."""
+        return self.starts.size == rows == self.size
+
     def count(self, marked: Bools) -> Ints:
         """Count marked rows per group and slot."""
-        return self.fold(np.add, marked.astype(np.int64), 0).astype(np.int64)
+        return self.fold(np.add, marked.astype(np.int64), 0).astype(np.int64, copy=False)
 
     def latest(self, times: Ints) -> Ints:
         """Return the largest time per group and slot, 0 where there is no row."""
-        return self.fold(np.maximum, times, 0).astype(np.int64)
+        return self.fold(np.maximum, times, 0).astype(np.int64, copy=False)
 
     def across(self, values: Floats, use: Bools, how: str) -> Floats:
         """Reduce the used rows of each group: avg, min, max, sum or median; NaN where none is used."""
+        if self.alone(values.shape[0]):
+            return np.where(use, values, np.nan)
         count = self.count(use)
         with np.errstate(all="ignore"):
             if how in ("avg", "sum"):
@@ -76,15 +82,26 @@ class Partition:
         return np.where(count > 0, found, np.nan)
 
     def _median(self, values: Floats, count: Ints) -> Floats:
-        """Sort each group's rows; the used ones come first."""
+        """Return the middle of each group's `count` smallest rows."""
         found = np.full(count.shape, np.nan)
-        codes = np.repeat(np.arange(self.starts.size), np.diff(np.append(self.starts, values.shape[0])))
-        for slot in range(values.shape[1]):
-            ranked = values[np.lexsort((values[:, slot], codes)), slot]
-            used = np.maximum(count[self.filled, slot], 1)
-            low, high = self.starts + (used - 1) // 2, self.starts + used // 2
-            found[self.filled, slot] = (ranked[low] + ranked[high]) / 2
+        if self.starts.size:
+            ranked, slots = self._ranked(values), np.arange(values.shape[1])
+            used = np.maximum(count[self.filled], 1)
+            low, high = self.starts[:, None] + (used - 1) // 2, self.starts[:, None] + used // 2
+            found[self.filled] = (ranked[low, slots] + ranked[high, slots]) / 2
         return found
+
+    def _ranked(self, values: Floats) -> Floats:
+        """Return the rows (R, T) with those of each group in order, slot by slot."""
+        groups, rows = self.starts.size, values.shape[0]
+        each = rows // groups
+        if each * groups == rows and (self.starts == np.arange(groups) * each).all():
+            return np.sort(values.reshape(groups, each, -1), axis=1).reshape(values.shape)
+        codes = np.repeat(np.arange(groups), np.diff(np.append(self.starts, rows)))
+        ranked = np.empty_like(values)
+        for slot in range(values.shape[1]):
+            ranked[:, slot] = values[np.lexsort((values[:, slot], codes)), slot]
+        return ranked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,7 +120,13 @@ class Table(Register):
         self.refused = int((useful & (rows < 0)).sum())
         if self.refused:
             useful, usable = useful & (rows >= 0), usable & (rows[owner] >= 0)
-        done = self.columns.insert(rows[owner[usable]], times[usable], values[usable], oldest)
+        whole = bool(usable.all())  # as almost always: nothing has to be picked out
+        done = self.columns.insert(
+            rows[owner] if whole else rows[owner[usable]],
+            times if whole else times[usable],
+            values if whole else values[usable],
+            oldest,
+        )
         self._note_answer(rows[useful], at_ns)
         return IntakeReport(
             points=times.size,
@@ -128,8 +134,8 @@ class Table(Register):
             late=done.late,
             rewritten=done.rewritten,
             duplicates=done.duplicates,
-            not_finite=int(times.size - finite.sum()),
-            expired=int(finite.sum() - usable.sum()),
+            not_finite=times.size - int(np.count_nonzero(finite)),
+            expired=int(np.count_nonzero(finite)) - int(np.count_nonzero(usable)),
             new_series=tuple(self.labels[known:]),
         )
 
@@ -189,13 +195,18 @@ class Table(Register):
         return min(at_ns, newest) - self.keep_ns - margin
 
     def _note_answer(self, rows: Ints, at_ns: int) -> None:
-        codes = self.tasks[rows]
-        newest = np.zeros(len(self.task_names), np.int64)
-        np.maximum.at(newest, codes, self.columns.newest[rows])
-        for task, time_ns in zip(self.task_names, newest.tolist(), strict=True):
+        if rows.size == self.columns.rows:
+            found = self._newest_of_tasks()
+        else:
+            newest = np.zeros(len(self.task_names), np.int64)
+            np.maximum.at(newest, self.tasks[rows], self.columns.newest[rows])
+            found = dict(zip(self.task_names, newest.tolist(), strict=True))
+        ever = self._newest
+        for task, time_ns in found.items():
             if time_ns:
                 self.answered[task] = at_ns
-                self._newest[task] = max(self._newest.get(task, 0), time_ns)
+                if time_ns > ever.get(task, 0):
+                    ever[task] = time_ns
 
 
 class SeriesStore:

@@ -82,6 +82,8 @@ class Unchanged:
             return False
         if seen.rule.on_no_data is OnNoData.FIRE and (codes == _NODATA).any():
             return False
+        if not known:
+            return True
         places = self._places.get(seen.rule.name)
         if places is None or not places.still(seen, known):
             places = _Places.of(seen, known, true)

@@ -6,6 +6,7 @@ Owns which tasks a rule judges right now, and whether the source can be trusted.
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 import numpy as np
 
@@ -93,7 +94,12 @@ def moment_ns(moment: datetime | None) -> int:
 
 def floor_ns(state: TaskState) -> int:
     """Return when the attempt began: windows never reach before it; 0 = unknown."""
-    return moment_ns(state.attempt_started)
+    return _start_ns(state.attempt_started)
+
+
+@lru_cache(maxsize=4096)  # asked of every task in every slot, and the same until it restarts
+def _start_ns(started: datetime | None) -> int:
+    return moment_ns(started)
 
 
 def begin_ns(rule: Rule, state: TaskState) -> int:

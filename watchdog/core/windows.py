@@ -42,7 +42,7 @@ def frames(span: Span, ends: Ints, length_ns: int, floors: Ints) -> Frames:
     if cut or ends.shape[0] > 1:
         span = span.apart()
     last = _until(span, ends)
-    newest = np.where(last > 0, np.take_along_axis(span.times, np.maximum(last - 1, 0), axis=1), 0)
+    newest = np.where(last > 0, _at(span.times, np.maximum(last - 1, 0)), 0)
     first, low = _until(span, ends - length_ns), ends - length_ns
     if cut:
         first, low = np.maximum(first, _until(span, floors[:, None])), np.maximum(low, floors[:, None])
@@ -69,7 +69,7 @@ def reduce(at: Frames, how: Aggregate | str) -> Floats:
     how: an `Aggregate` (slope is per hour, stddev that of the population, p95 interpolated) or "sum".
     """
     span, of = at.span, at.span.of
-    inside = (at.last - at.first)[of]
+    inside = _of_rows(at.last - at.first, of)
     with np.errstate(all="ignore"):
         if how == Aggregate.LAST:
             found = _newest(span, np.maximum(at.last - 1, 0))
@@ -79,12 +79,30 @@ def reduce(at: Frames, how: Aggregate | str) -> Floats:
                 found /= inside
         else:
             found = _gathered(at, _GATHERED[Aggregate(how)])
-    return np.where(inside > 0, found, np.nan)
+    return found if (inside > 0).all() else np.where(inside > 0, found, np.nan)
+
+
+def newest_ns(at: Frames) -> Ints:
+    """Return the time of each row's newest point up to the window's end, 0 = none: int64 ns (r, T)."""
+    return _of_rows(at.newest, at.span.of)
+
+
+def _of_rows(framed: Ints, of: Ints) -> Ints:
+    """Return for each row what was computed of its frame (f, T); read only where all have the same."""
+    if framed.shape[0] == 1:
+        return np.broadcast_to(framed, (of.size, framed.shape[1]))
+    return framed[of]
+
+
+def _at(times: Ints, place: Ints) -> Ints:
+    """Return the times of each frame at some places: (f, c), (f, T) → (f, T)."""
+    found: Ints = times[np.arange(times.shape[0])[:, None], place]
+    return found
 
 
 def covered_ns(at: Frames) -> Ints:
     """Return how much of each window is covered, int64 ns (r, T)."""
-    return _covered(at)[at.span.of]
+    return _of_rows(_covered(at), at.span.of)
 
 
 def _covered(at: Frames) -> Ints:
@@ -121,8 +139,7 @@ def _reach(at: Frames) -> tuple[Ints, Ints]:
     """Return from when the first point of each window covers, and which point that is: (f, T)."""
     span = at.span
     head = np.minimum(at.first, np.maximum(at.last - 1, 0))
-    begin = np.take_along_axis(span.times, head, axis=1)
-    before = np.take_along_axis(span.times, np.maximum(head - 1, 0), axis=1)
+    begin, before = _at(span.times, head), _at(span.times, np.maximum(head - 1, 0))
     most = 2 * span.spacing[:, None]
     reach = begin - np.where(head > 0, np.minimum(begin - before, most), span.spacing[:, None])
     return reach, head

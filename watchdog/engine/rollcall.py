@@ -156,7 +156,8 @@ class RollCall:
     def _seen(self, key: str, state: TaskState, here: Mapping[Labels, int]) -> TaskState:
         """Return the task with the time of everybody's newest point."""
         seen = {**(here if state.status.counts_as_running else {}), **self._leaving(key, state, here)}
-        return see_members(state, {labels: from_ns(time) for labels, time in seen.items()})
+        moments = {time: from_ns(time) for time in set(seen.values())}  # few: they are measured together
+        return see_members(state, {labels: moments[time] for labels, time in seen.items()})
 
     def _look_at(
         self, key: str, state: TaskState, tick: Tick, *, healthy: bool

@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 
 from watchdog.core import windows
-from watchdog.core.columns import Bools, Floats, Ints
+from watchdog.core.columns import FEW_SLOTS, Bools, Floats, Ints
 from watchdog.core.conditions.kinds import Aggregate, By, Capability, Comparison
 from watchdog.core.durations import MINUTE_NS, duration_ns
 from watchdog.core.health import Failure
@@ -254,7 +254,23 @@ def metric_panel(
     slots: Ints,
     reducer: Reduction,
 ) -> Panel:
-    """Reduce a metric over its window for all series of these tasks (of one source)."""
+    """Reduce a metric over its window for all series of these tasks (of one source).
+
+    Rules that ask for the same share it, but for their own of `rule`.
+    """
+    need = round(rule.coverage * reducer.length_ns) if reducer.window is not None else 0
+    if slots.size > FEW_SLOTS:  # of many slots it is too large to be kept
+        return _made(rule, view, states, slots, reducer, need)
+    key = ("panel", id(states), slots.tobytes(), reducer, need, rule.after_start)
+    known = view.kept.get(key)
+    if not isinstance(known, Panel):
+        known = view.kept[key] = _made(rule, view, states, slots, reducer, need)
+    return known if known.rule is rule else replace(known, rule=rule)
+
+
+def _made(
+    rule: Rule, view: View, states: list[TaskState], slots: Ints, reducer: Reduction, need_ns: int
+) -> Panel:
     source = states[0].task.source
     table = view.series.table(source, reducer.metric)
     names = roster(table, states, reducer.by)
@@ -266,9 +282,9 @@ def metric_panel(
     row_floors[names.order] = floors[names.row_task]
     values, covered, newest = _reduced(table, names.rows, ends, row_floors, reducer, view.poll_ns(source))
     if not names.straight:
-        values, covered, newest = values[names.order], covered[names.order], newest[names.order]
+        values = values.take(names.order, axis=0)
+        covered, newest = covered.take(names.order, axis=0), newest.take(names.order, axis=0)
     fresh = (slots - newest < fresh_ns) & (newest > floors[names.row_task, None])
-    need = round(rule.coverage * reducer.length_ns) if reducer.window is not None else 0
     errors, reasons = _errors(view, states, reducer.metric, slots, names.by_task.latest(newest))
     return Panel(
         rule=rule,
@@ -284,7 +300,7 @@ def metric_panel(
         floors=floors,
         early=too_early(rule, states, slots) | _cut(table, states),
         values=values,
-        covered=fresh & (covered >= need) & ~np.isnan(values),
+        covered=fresh & (covered >= need_ns) & ~np.isnan(values),
         fresh=fresh,
         newest=newest,
         errors=errors,
@@ -312,13 +328,15 @@ def _reduced(
     table: Table, rows: Ints, ends: Ints, floors: Ints, reducer: Reduction, poll_ns: int
 ) -> tuple[Floats, Ints, Ints]:
     """Return values, covered ns and newest time per row and slot, in storage order."""
-    shape = (rows.size, ends.size)
-    values, covered, newest = np.empty(shape), np.empty(shape, np.int64), np.empty(shape, np.int64)
+    parts = [(np.zeros((0, ends.size)), *np.zeros((2, 0, ends.size), np.int64))]
     for place, span in table.columns.spans(rows, max(1, PIECE // ends.size), poll_ns):
         at = windows.frames(span, ends[None, :], reducer.length_ns, floors[place])
-        values[place] = reducer(at)
-        covered[place] = windows.covered_ns(at) if reducer.window is not None else 0
-        newest[place] = at.newest[at.span.of]
+        newest = windows.newest_ns(at)
+        covered = windows.covered_ns(at) if reducer.window is not None else np.broadcast_to(0, newest.shape)
+        parts.append((reducer(at), covered, newest))
+    if len(parts) == 2:
+        return parts[1]
+    values, covered, newest = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     return values, covered, newest
 
 
