@@ -49,6 +49,18 @@ def see_members(state: TaskState, seen: Mapping[Labels, datetime]) -> TaskState:
     return replace(state, expected=tuple(members.values())) if changed else state
 
 
+def renew_members(state: TaskState, seen: Mapping[Labels, datetime]) -> TaskState:
+    """Note when the known members gave data last. seen: as for `see_members`; nobody else is looked for."""
+    begun = state.attempt_started
+    expected: list[Seen] = []
+    for member in state.expected:
+        time = seen.get(member.labels)
+        if time is not None and time > member.last and (begun is None or time >= begun):
+            member = Seen(labels=member.labels, first=member.first, last=time, heir=member.heir)  # noqa: PLW2901
+        expected.append(member)
+    return replace(state, expected=tuple(expected))
+
+
 def _resolved(labels: Labels, members: Mapping[Labels, Seen]) -> Labels:
     if POD in labels or GPU not in labels:
         return labels

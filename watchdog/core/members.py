@@ -113,6 +113,7 @@ class Roster:
     labels: the G labelsets, grouped by task; group_task: (G,).
     expected: (G,) members expected, with or without a series. has_expected, has_rows: per task.
     ghosts: (group, task, place in `TaskState.expected`) of the expected members without a series.
+    whole: every series is expected, and every expected member has one.
     """
 
     rows: Ints
@@ -129,6 +130,7 @@ class Roster:
     has_expected: Bools
     has_rows: Bools
     ghosts: tuple[tuple[int, int, int], ...]
+    whole: bool
 
     def members(self, group: int) -> slice:
         """Return where the rows of a group lie, in roster order."""
@@ -265,6 +267,7 @@ class _Builder:
             has_expected=has_expected,
             has_rows=has_rows,
             ghosts=tuple(haunted),
+            whole=not haunted and bool(marked.all() and has_rows.all() and has_expected.all()),
         )
 
     def _labels(self, key: tuple[int, str, str]) -> Labels:

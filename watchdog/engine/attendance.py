@@ -57,7 +57,7 @@ class Attendance:
         self._task_of: list[int] = []
         self._codes: Ints = np.zeros(0, np.int64)  # the same as an array
         self._own: dict[str, list[int]] = {}  # task → its members
-        self._newest: Ints = np.zeros(0, np.int64)
+        self._times: Ints | None = None  # of each member's newest point; made when first needed
         self._here: Bools = np.zeros(0, np.bool_)
 
     def look(self, series: SeriesStore, after_ns: Mapping[str, int], until_ns: int) -> Collection[str]:
@@ -66,32 +66,41 @@ class Attendance:
         after_ns: by task; who is here has a point after it, and none after `until_ns`.
         """
         begun = self._renumber(series)
-        self._newest = np.zeros(len(self._members), np.int64)
-        for known in self._tables.values():
-            if known.numbers.size:
-                self._newest[known.numbers] = np.maximum(self._newest[known.numbers], known.newest())
-        after = np.array([after_ns.get(task, NEVER) for task in self._task_names], np.int64)
-        task_of = self._tasks_of()
-        here = (self._newest > after[task_of]) & (self._newest <= until_ns)
+        self._times = None
+        before = np.zeros(len(self._members), np.bool_)
+        before[: self._here.size] = self._here
+        self._here = self._who_is_here(after_ns, until_ns)
         if begun:
-            moved: Collection[str] = self._task_names.keys()
-        else:
-            before = np.zeros(here.size, np.bool_)
-            before[: self._here.size] = self._here
-            names = list(self._task_names)
-            moved = {names[code] for code in set(task_of[here != before].tolist())}
-        self._here = here
-        return moved
+            return self._task_names.keys()
+        names = list(self._task_names)
+        return {names[code] for code in set(self._tasks_of()[self._here != before].tolist())}
+
+    def _who_is_here(self, after_ns: Mapping[str, int], until_ns: int) -> Bools:
+        last = max(after_ns.values(), default=NEVER) if self._task_names.keys() <= after_ns.keys() else NEVER
+        newest = [known.table.columns.newest for known in self._tables.values()]
+        if all(own.min(initial=NEVER) > last and own.max(initial=0) <= until_ns for own in newest):
+            return np.ones(len(self._members), np.bool_)  # everybody, in every metric, as almost always
+        after = np.array([after_ns.get(task, NEVER) for task in self._task_names], np.int64)
+        return (self._newest() > after[self._tasks_of()]) & (self._newest() <= until_ns)
+
+    def _newest(self) -> Ints:
+        """Return the time of each member's newest point, as of the newest look."""
+        if self._times is None:
+            self._times = np.zeros(len(self._members), np.int64)
+            for known in self._tables.values():
+                if known.numbers.size:
+                    self._times[known.numbers] = np.maximum(self._times[known.numbers], known.newest())
+        return self._times
 
     def newest(self, task: str) -> dict[Labels, int]:
         """Return every known member of a task with the time of its newest point, ns."""
         own = self._own.get(task, [])
-        return {self._members[n]: time for n, time in zip(own, self._newest[own].tolist(), strict=True)}
+        return {self._members[n]: time for n, time in zip(own, self._newest()[own].tolist(), strict=True)}
 
     def here(self, task: str) -> dict[Labels, int]:
         """Return the members of a task that gave data lately, with the time of the newest point, ns."""
         own = [n for n in self._own.get(task, []) if self._here[n]]
-        return {self._members[n]: time for n, time in zip(own, self._newest[own].tolist(), strict=True)}
+        return {self._members[n]: time for n, time in zip(own, self._newest()[own].tolist(), strict=True)}
 
     def _renumber(self, series: SeriesStore) -> bool:
         """Number the rows of tables that have other series than before. Returns whether all began anew."""

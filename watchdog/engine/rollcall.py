@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from watchdog.core.alerts import Notice
 from watchdog.core.conditions.kinds import Capability
 from watchdog.core.durations import duration_ns, from_ns, to_ns
-from watchdog.core.expecting import TAKEOVER, may_return, retire, retired_notice, see_members
+from watchdog.core.expecting import TAKEOVER, may_return, renew_members, retire, retired_notice, see_members
 from watchdog.core.health import in_sight
 from watchdog.core.labels import Labels
 from watchdog.core.moments import Tick
@@ -149,22 +149,22 @@ class RollCall:
 
     def _renew(self, key: str, state: TaskState, last: _Last, tick: Tick) -> None:
         """Note when those who are here were seen; nobody came or went."""
-        after = self._seen(key, state, self._attendance.here(key))
+        after = renew_members(state, self._seen(key, state, self._attendance.here(key)))
         self.world.states[key] = after
         last.expected, last.renewed = after.expected, tick.at
 
-    def _seen(self, key: str, state: TaskState, here: Mapping[Labels, int]) -> TaskState:
-        """Return the task with the time of everybody's newest point."""
+    def _seen(self, key: str, state: TaskState, here: Mapping[Labels, int]) -> dict[Labels, datetime]:
+        """Return the time of everybody's newest point."""
         seen = {**(here if state.status.counts_as_running else {}), **self._leaving(key, state, here)}
         moments = {time: from_ns(time) for time in set(seen.values())}  # few: they are measured together
-        return see_members(state, {labels: moments[time] for labels, time in seen.items()})
+        return {labels: moments[time] for labels, time in seen.items()}
 
     def _look_at(
         self, key: str, state: TaskState, tick: Tick, *, healthy: bool
     ) -> tuple[TaskState, tuple[Labels, ...]]:
         """Return the task as it is before anybody retires, and who does; the world has it afterwards."""
         here = self._attendance.here(key)
-        before = self._seen(key, state, here)
+        before = see_members(state, self._seen(key, state, here))
         after = before
         gone: tuple[Labels, ...] = ()
         if healthy:

@@ -32,6 +32,7 @@ THIN_LEAST = timedelta(minutes=10)
 SUSPECT = "suspect"  # how remarks about odd values begin
 VERDICTS = frozenset({Outcome.TRUE, Outcome.FALSE, Outcome.BETWEEN})
 _VERDICTS = [int(outcome) for outcome in VERDICTS]
+_LAST_VERDICT = max(_VERDICTS)  # they have the lowest codes
 
 
 def _kind(remark: str) -> str:
@@ -143,12 +144,14 @@ class SelfWatch:
 
         known: those that were without one. told: the subjects of all that was said about such.
         """
+        prefix = f"{evaluation.rule}/"
+        again = {*known, *(one.removeprefix(prefix) for one in told if one.startswith(prefix))}
+        if not again and evaluation.outcome.max(initial=0) <= _LAST_VERDICT:
+            return
         owners = self._owners_of(evaluation)
         seen = owners.seen(evaluation)
         judged = np.any(seen[:, _VERDICTS], axis=1)
-        prefix = f"{evaluation.rule}/"
-        again = {*known, *(one.removeprefix(prefix) for one in told if one.startswith(prefix))}
-        for task, place in owners.tasks.items() if again or not judged.all() else ():
+        for task, place in owners.tasks.items():
             if task in again or not judged[place]:
                 yield task, _outcomes(seen[place])
 

@@ -353,7 +353,9 @@ class World:
 
     def changed_states(self) -> tuple[TaskState, ...]:
         """The task states that T1 has not stored as they are."""
-        changed = tuple(s for key, s in self.states.items() if self.stored_states.get(key) != s)
+        stored = self.stored_states
+        moved = [s for key, s in self.states.items() if stored.get(key) is not s]
+        changed = tuple(s for s in moved if stored.get(s.task.key) != s)
         self.stored_states = dict(self.states)
         return changed
 

@@ -124,8 +124,15 @@ class Panel:
         known = self.roster.has_expected[self.roster.group_task]
         return np.where(known[:, None], expected, present), covered
 
+    @cached_property
+    def whole(self) -> bool:
+        """Whether nothing at all is missing, as almost always: all are here, covered and answered."""
+        return self.roster.whole and bool(self.covered.all()) and not (self.errors.any() or self.early.any())
+
     def outcomes(self, found: Ints, value: Floats) -> Ints:
         """Lay over verdicts (G, T) what forbids them: THIN, NODATA, ERROR."""
+        if self.whole and np.isfinite(value).all():
+            return found
         total, covered = self.of
         need = self.rule.quorum * total - 1e-9
         thin = (covered == 0) | (covered < need) | ~np.isfinite(value)
@@ -156,6 +163,8 @@ class Panel:
         earlier attempt.
         """
         names = self.roster
+        if self.whole:
+            return np.zeros(len(names.labels), np.bool_)
         gone = (names.by_group.count(self.fresh) == 0).all(axis=1) & (names.expected == 0)
         if self.by is By.TASK or not gone.any():
             return np.zeros(len(names.labels), np.bool_)
