@@ -129,6 +129,25 @@ async def test_a_cancelled_request_does_not_hurt_its_neighbours(service, connect
         await hanging
 
 
+async def test_a_cancelled_request_takes_its_own_connection_only(server, service, connect) -> None:
+    service.replies["/hang"] = Reply(body=b"{}", delay=60)
+    client = connect()
+    hanging = asyncio.create_task(client.get("/hang"))
+    while not service.seen:
+        await asyncio.sleep(0)
+    await client.get("/quick")
+    assert server.open_connections == 2
+
+    hanging.cancel()
+    await asyncio.wait([hanging])
+    while server.open_connections == 2:
+        await asyncio.sleep(0)
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+    assert server.open_connections == 1
+
+
 @pytest.mark.parametrize(
     "reply",
     [Reply(body=b"{}", delay=60), Reply(body=b"{}" + b" " * 500, drip=0.05)],

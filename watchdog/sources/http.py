@@ -12,7 +12,7 @@ import logging
 import ssl
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, lru_cache, partial
 from types import ModuleType
@@ -29,7 +29,6 @@ from watchdog.sources.answers import HttpAnswer, parse_retry_after
 from watchdog.sources.pace import Pace
 
 CLOSING_GRACE_S = 1.0
-SPARE_CONNECTIONS = 2  # beyond `concurrency`: no request of ours ever waits inside the pool
 
 _HEADERS = {
     "accept": "application/json",
@@ -58,14 +57,12 @@ class HttpLimits:
 
 
 @dataclass(slots=True, eq=False)
-class _Generation:
-    """One pool of connections and what runs on it. Retired, it takes no new request and soon ends."""
+class _Lane:
+    """One connection, and the request on it. Left behind, it takes no new request and soon ends."""
 
     transport: httpx.AsyncHTTPTransport
-    running: set[asyncio.Task[HttpAnswer]] = field(default_factory=set)
-    abandoned: set[asyncio.Task[HttpAnswer]] = field(default_factory=set)
-    retired: bool = False
-    closing: bool = False
+    request: asyncio.Task[HttpAnswer] | None = None
+    left: bool = False
 
 
 class HttpClient:
@@ -76,7 +73,7 @@ class HttpClient:
     ) -> None:
         """`base_url` has a scheme and a host and no credentials; ValueError says what is wrong."""
         self.base_url = checked_base_url(base_url)
-        self.replaced = 0  # how often a pool was given up
+        self.replaced = 0  # how often a lane was left behind
         self._clock = clock
         self._limits = limits or HttpLimits()
         self._proxy = proxy
@@ -87,12 +84,13 @@ class HttpClient:
         _hush_httpx()
         _spare_searches()
         self._timeouts = _timeouts(self._limits)
-        self._generation: _Generation | None = _Generation(self._new_transport())
+        self._free = [self._new_lane()]
+        self._busy: set[_Lane] = set()
 
     async def get(self, path: str, params: Params = (), headers: Headers = dict) -> HttpAnswer:
         """Send one GET and read the whole answer, whatever its status; redirects are not followed.
 
-        Cancelling the caller leaves the request behind: it ends by itself, with its pool.
+        Cancelling the caller leaves the request behind: it ends by itself, with its connection.
 
         Raises:
             SourceError: no whole answer came (unreachable, timed out, too large, broken off).
@@ -100,21 +98,22 @@ class HttpClient:
         await self._slots.acquire()
         try:
             await self._pace.wait_turn()
-            generation = self._current()
+            lane = self._next_lane()
         except BaseException:
             self._slots.release()
             raise
-        task = asyncio.create_task(self._exchange(generation, path, params, headers))
-        generation.running.add(task)
-        task.add_done_callback(partial(self._finished, generation))
+        task = lane.request = asyncio.create_task(self._exchange(lane, path, params, headers))
+        self._busy.add(lane)
+        task.add_done_callback(partial(self._finished, lane))
         deadline = self._limits.deadline
         try:
             done, _ = await asyncio.wait({task}, timeout=deadline.total_seconds())
         except asyncio.CancelledError:
-            self._abandon(generation, task)
+            if not task.done():  # else the lane may be another's by now
+                self._leave(lane)
             raise
         if not done:
-            self._abandon(generation, task)
+            self._leave(lane)
             raise SourceError(Failure.TIMEOUT, f"no whole answer within {format_duration(deadline)}")
         if task.cancelled():  # by `close`
             raise SourceError(Failure.UNREACHABLE, "this source was closed", retryable=False)
@@ -123,40 +122,32 @@ class HttpClient:
     async def close(self) -> None:
         """Close every connection; requests in progress end as failed. May be called again."""
         self._closed = True
-        generation = self._generation
-        if generation is not None:
-            generation.abandoned |= generation.running
-            self._retire(generation)
-            self._close_if_idle(generation)
+        for lane in (*self._free, *self._busy):
+            self._leave(lane)
+        self._free.clear()
         while self._closers:
             await asyncio.wait(self._closers)
 
-    def _current(self) -> _Generation:
+    def _next_lane(self) -> _Lane:
         if self._closed:
             raise SourceError(Failure.UNREACHABLE, "this source was closed", retryable=False)
-        if self._generation is None:
-            self._generation = _Generation(self._new_transport())
-        return self._generation
+        return self._free.pop() if self._free else self._new_lane()
 
-    def _new_transport(self) -> httpx.AsyncHTTPTransport:
-        """httpx below its client, whose redirects, cookies and sign-in cost each request something."""
-        limits = self._limits
-        return httpx.AsyncHTTPTransport(
-            verify=_shared_ssl_context(),
-            proxy=self._proxy or None,
-            trust_env=False,
-            limits=httpx.Limits(
-                max_connections=limits.concurrency + SPARE_CONNECTIONS,
-                max_keepalive_connections=limits.concurrency,
-                keepalive_expiry=5.0,
-            ),
+    def _new_lane(self) -> _Lane:
+        """A pool of one: httpcore looks at every connection of a pool, several times a request.
+
+        httpx is used below its client, whose redirects, cookies and sign-in cost each request something.
+        """
+        limits = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=5.0)
+        return _Lane(
+            httpx.AsyncHTTPTransport(
+                verify=_shared_ssl_context(), proxy=self._proxy or None, trust_env=False, limits=limits
+            )
         )
 
-    async def _exchange(
-        self, generation: _Generation, path: str, params: Params, headers: Headers
-    ) -> HttpAnswer:
+    async def _exchange(self, lane: _Lane, path: str, params: Params, headers: Headers) -> HttpAnswer:
         try:
-            if generation.closing:  # its pool would connect anew for the sake of nobody
+            if lane.left:  # its pool would connect anew for the sake of nobody
                 raise SourceError(Failure.TIMEOUT, "nobody waits any more")
             request = httpx.Request(
                 "GET",
@@ -164,15 +155,15 @@ class HttpClient:
                 headers={**_HEADERS, **headers()},
                 extensions={"timeout": self._timeouts},
             )
-            response = await generation.transport.handle_async_request(request)
+            response = await lane.transport.handle_async_request(request)
             try:
-                body = await self._read(generation, response)
+                body = await self._read(lane, response)
             finally:
                 await response.aclose()
         except SourceError:
             raise
         except httpx.PoolTimeout as error:
-            self._retire(generation)
+            self._leave(lane)
             raise SourceError(Failure.TIMEOUT, "no free connection") from error
         except Exception as error:  # noqa: BLE001 - httpx lets OSError, ssl and h11 errors through
             raise _translated(error, self._limits) from None
@@ -187,7 +178,7 @@ class HttpClient:
             location=response.headers.get("location", ""),
         )
 
-    async def _read(self, generation: _Generation, response: httpx.Response) -> bytes:
+    async def _read(self, lane: _Lane, response: httpx.Response) -> bytes:
         parts: list[bytes] = []
         size = 0
         chunks = cast(AsyncGenerator[bytes, None], response.aiter_bytes())
@@ -197,53 +188,41 @@ class HttpClient:
                 if size > self._limits.body:
                     megabytes = self._limits.body / (1024 * 1024)
                     raise SourceError(Failure.MALFORMED, f"the answer is larger than {megabytes:g} MiB")
-                if asyncio.current_task() in generation.abandoned:
+                if lane.left:
                     raise SourceError(Failure.TIMEOUT, "nobody waits any more")
                 parts.append(chunk)
         return b"".join(parts)
 
-    def _finished(self, generation: _Generation, task: asyncio.Task[HttpAnswer]) -> None:
-        generation.running.discard(task)
+    def _finished(self, lane: _Lane, task: asyncio.Task[HttpAnswer]) -> None:
+        self._busy.discard(lane)
+        lane.request = None
         self._slots.release()
         if not task.cancelled():
             task.exception()  # seen, whether or not somebody still waits for it
-        self._close_if_idle(generation)
+        if not lane.left:
+            self._free.append(lane)
 
-    def _abandon(self, generation: _Generation, task: asyncio.Task[HttpAnswer]) -> None:
-        if task.done():
+    def _leave(self, lane: _Lane) -> None:
+        """Give a lane up, with what is on it that nobody waits for; it closes by itself."""
+        if lane.left:
             return
-        generation.abandoned.add(task)
-        self._retire(generation)
-        self._close_if_idle(generation)
-
-    def _retire(self, generation: _Generation) -> None:
-        if generation.retired:
-            return
-        generation.retired = True
-        if self._generation is generation:
-            self._generation = None
-            self.replaced += 1
-
-    def _close_if_idle(self, generation: _Generation) -> None:
-        """Close a retired pool once nobody waits for anything on it."""
-        if not generation.retired or generation.closing or generation.running - generation.abandoned:
-            return
-        generation.closing = True
-        closer = asyncio.create_task(_close(generation))
+        lane.left = True
+        self.replaced += 1
+        closer = asyncio.create_task(_close(lane))
         self._closers.add(closer)
         closer.add_done_callback(self._closers.discard)
 
 
-async def _close(generation: _Generation) -> None:
-    """Close the connections, which ends what still runs on them; cancel what does not end."""
+async def _close(lane: _Lane) -> None:
+    """Close the connection, which ends what still runs on it; cancel what does not end."""
+    request = lane.request
     with contextlib.suppress(Exception):  # a broken transport may fail to close; it is dropped anyway
-        await generation.transport.aclose()
-    if generation.running:
-        await asyncio.wait(set(generation.running), timeout=CLOSING_GRACE_S)
-    late = set(generation.running)
-    for task in late:
-        task.cancel()  # its pool is gone for good: nothing can leak into later requests
-    await asyncio.gather(*late, return_exceptions=True)
+        await lane.transport.aclose()
+    if request is None:
+        return
+    await asyncio.wait({request}, timeout=CLOSING_GRACE_S)
+    request.cancel()  # its pool is gone for good: nothing can leak into later requests
+    await asyncio.gather(request, return_exceptions=True)
 
 
 def checked_base_url(text: str) -> str:
@@ -290,7 +269,7 @@ def _url(address: str, params: tuple[tuple[str, str], ...]) -> httpx.URL:
 
 @cache
 def _shared_ssl_context() -> ssl.SSLContext:
-    """One context for all pools: building it costs a hundred times more than a pool."""
+    """One context for all connections: building it costs a hundred times more than one of them."""
     return httpx.create_ssl_context()
 
 
