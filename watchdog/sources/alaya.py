@@ -18,6 +18,7 @@ from watchdog.core.durations import to_ns
 from watchdog.core.health import Failure
 from watchdog.core.labels import POD
 from watchdog.core.logs import LogPage, LogQuery
+from watchdog.core.points import Curves
 from watchdog.core.ruleset import SourceSpec
 from watchdog.core.series import SeriesPoints
 from watchdog.core.tasks import Status, Task, TaskObservation
@@ -206,9 +207,9 @@ class AlayaSource:
         return known
 
     def _learn_pods(self, task: Task, answer: MetricAnswer) -> None:
-        pods = tuple(sorted({series.labels[POD] for series in answer.series if POD in series.labels}))
+        pods = {labels.get(POD, "") for labels in Curves.of(answer.series).labels} - {""}
         if pods:
-            self._knowledge(task.id).pods = pods
+            self._knowledge(task.id).pods = tuple(sorted(pods))
 
     @contextmanager
     def _coming(self, task: Task) -> Iterator[None]:
