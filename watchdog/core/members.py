@@ -6,6 +6,7 @@ roster of a table is renewed only when its set of series, or what is expected, c
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import is_
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,11 +149,11 @@ class _Kept:
     roster: Roster
 
 
-def roster(table: Table, states: Sequence[TaskState], by: By) -> Roster:
-    """Return the roster of these tasks, from the table's cache if it still holds."""
-    key = (by, tuple(state.task.key for state in states))
+def roster(table: Table, states: Sequence[TaskState], by: By, keys: tuple[str, ...]) -> Roster:
+    """Return the roster of these tasks, from the table's cache if it still holds. keys: the tasks'."""
+    key = (by, keys)
     kept = table.cache.get(key)
-    if isinstance(kept, _Kept) and all(map(_alike, kept.states, states)):
+    if isinstance(kept, _Kept) and _all_alike(kept.states, states):
         made = kept.roster
     else:
         made = _Builder(table, states, by).build()
@@ -160,6 +161,10 @@ def roster(table: Table, states: Sequence[TaskState], by: By) -> Roster:
         table.cache.clear()
     table.cache[key] = _Kept(tuple(states), made)
     return made
+
+
+def _all_alike(old: Sequence[TaskState], new: Sequence[TaskState]) -> bool:
+    return all(map(is_, old, new)) or all(map(_alike, old, new))
 
 
 def _alike(old: TaskState, new: TaskState) -> bool:

@@ -134,6 +134,14 @@ def judged(rule: Rule, view: View, slot_ns: int) -> Sequence[TaskState]:
     return known
 
 
+def task_keys(view: View, states: list[TaskState]) -> tuple[str, ...]:
+    """Return the keys of tasks that a rule judges; made once for all rules that judge the same."""
+    keys = view.kept.get(("keys", id(states)))
+    if not isinstance(keys, tuple):
+        keys = view.kept["keys", id(states)] = tuple([state.task.key for state in states])
+    return keys
+
+
 def judged_by_source(rule: Rule, view: View, slot_ns: int) -> Mapping[str, list[TaskState]]:
     """Return the judged tasks of each source; as in `judged`, the same objects for like rules."""
     states = judged(rule, view, slot_ns)

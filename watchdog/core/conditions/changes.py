@@ -18,7 +18,7 @@ from watchdog.core.outcomes import MEMBERS_SHOWN, Evidence, Member, Occurrence
 from watchdog.core.rules import Rule
 from watchdog.core.series import Table
 from watchdog.core.tasks import TaskState
-from watchdog.core.view import View, floor_ns, judged_by_source
+from watchdog.core.view import View, floor_ns, judged_by_source, task_keys
 
 PIECE_ROWS = 4096
 LATE_INTERVALS = 5
@@ -43,7 +43,7 @@ def changes(
     for source, states in judged_by_source(rule, view, slot_ns).items():
         table = view.series.table(source, condition.metric)
         if table.columns.rows:
-            names = roster(table, states, condition.by)
+            names = roster(table, states, condition.by, task_keys(view, states))
             unit = view.units.get((source, condition.metric), "")
             late_ns = max(view.fresh_ns(source, condition.metric), LATE_INTERVALS * duration_ns(interval))
             for group, steps in _by_group(table, names, states, condition.at_least).items():

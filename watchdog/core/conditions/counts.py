@@ -18,7 +18,7 @@ from watchdog.core.outcomes import MEMBERS_SHOWN, Evidence, Member, Outcome
 from watchdog.core.rules import Rule
 from watchdog.core.series import COUNTED, Table
 from watchdog.core.tasks import TaskState
-from watchdog.core.view import View, floor_ns, lookback, moment_ns, too_early
+from watchdog.core.view import View, floor_ns, lookback, moment_ns, task_keys, too_early
 
 
 def log_count(rule: Rule, condition: LogCount, view: View, states: list[TaskState], slots: Ints) -> Part:
@@ -29,7 +29,7 @@ def log_count(rule: Rule, condition: LogCount, view: View, states: list[TaskStat
     """
     table = view.series.table(states[0].task.source, COUNTED + rule.name)
     by = By.POD if condition.by is By.GPU else condition.by  # lines know no GPU
-    names = roster(table, states, by)
+    names = roster(table, states, by, task_keys(view, states))
     floors = np.array([floor_ns(state) for state in states], np.int64)
     late = _lateness(table, names, view, states)
     lines = _counted(table, names, slots[None, :] - late[:, None], floors, duration_ns(condition.within))

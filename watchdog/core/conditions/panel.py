@@ -23,7 +23,7 @@ from watchdog.core.outcomes import MEMBERS_SHOWN, Evidence, Member, Outcome
 from watchdog.core.rules import Rule
 from watchdog.core.series import Table
 from watchdog.core.tasks import TaskState
-from watchdog.core.view import View, floor_ns, lookback, too_early
+from watchdog.core.view import View, floor_ns, lookback, task_keys, too_early
 
 ALWAYS_NS = 100 * 365 * 24 * 60 * MINUTE_NS  # the window of "the newest value"
 SKEW_NS = 2 * MINUTE_NS
@@ -282,7 +282,7 @@ def _made(
 ) -> Panel:
     source = states[0].task.source
     table = view.series.table(source, reducer.metric)
-    names = roster(table, states, reducer.by)
+    names = roster(table, states, reducer.by, task_keys(view, states))
     ends = table.end(slots)
     fresh_ns = view.fresh_ns(source, reducer.metric)
     ends = np.where(slots - ends < fresh_ns, ends, slots)
@@ -368,6 +368,8 @@ def _unanswered(view: View, states: list[TaskState], metric: str) -> tuple[Ints,
     table = view.series.table(states[0].task.source, metric)
     codes = np.zeros(len(states), np.int64)
     usual = table.in_time(SKEW_NS).intersection(view.sound.get((Capability.METRICS, metric), ()))
+    if usual.issuperset(task_keys(view, states)):
+        return codes, tuple(reasons)
     for task, state in enumerate(states):
         if state.task.key in usual:
             continue
