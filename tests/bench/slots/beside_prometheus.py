@@ -2,9 +2,10 @@
 
     python tests/bench/slots/beside_prometheus.py [GPUS] [CYCLES]
 
-Needs Debian's `prometheus` (with `promtool`). Prometheus gets 70 minutes of history as blocks, and ten more
-to come, so that it need not scrape: what is measured is its four rules. Ours takes in what a poll brings
-of each series, judges the same four rules, advances alerts and commits T1 to SQLite.
+Needs Debian's `prometheus` (with `promtool`). Prometheus gets 70 minutes of history as blocks and scrapes
+the same series once a minute from then on, as it does in life; what is measured is a cycle of its four rules
+into which no scrape fell. Ours takes in what a poll brings of each series, judges the same four rules,
+advances alerts and commits T1 to SQLite.
 """
 
 import json
@@ -15,16 +16,25 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
 from fleet import Fleet
 
-INTERVAL = 10
+CONFIG = """global: {{scrape_interval: 60s, scrape_timeout: 30s, evaluation_interval: 10s}}
+rule_files: [rules.yml]
+scrape_configs:
+- job_name: gpus
+  honor_labels: true
+  static_configs: [{{targets: ['127.0.0.1:{port}']}}]
+  metric_relabel_configs: [{{action: labeldrop, regex: 'instance|job'}}]
+"""
 RULES = """groups:
 - name: bench
   interval: 10s
@@ -38,21 +48,49 @@ RULES = """groups:
 """
 
 
+def series(gpus: int, points: int) -> Iterator[tuple[str, list[float]]]:
+    """Yield each series of the fleet: its name with labels, and some points."""
+    random = np.random.default_rng(1)
+    for metric, odd, strange, usual, noise in (("gpu", 7, 0.03, 0.9, 0.01), ("vram", 9, 0.96, 0.8, 0.03)):
+        for n in range(gpus):
+            labels = f'{metric}{{task="t{n // 80}",pod="p{n // 8}",gpu="{n % 8}"}}'
+            level = strange if n % 100 == odd else usual
+            yield labels, (level + random.random(points) * noise).tolist()
+
+
 def history(path: Path, gpus: int, first: int, minutes: int) -> None:
     """Write the fleet's series as OpenMetrics."""
-    random = np.random.default_rng(1)
     times = [str(first + 60 * n) for n in range(minutes)]
     with path.open("w", encoding="utf-8") as file:
-        for metric, odd, usual, noise in (("gpu", 7, 0.9, 0.01), ("vram", 9, 0.8, 0.03)):
-            file.write(f"# TYPE {metric} gauge\n")
-            strange = {"gpu": 0.03, "vram": 0.96}[metric]
-            for n in range(gpus):
-                labels = f'{metric}{{task="t{n // 80}",pod="p{n // 8}",gpu="{n % 8}"}} '
-                values = (strange if n % 100 == odd else usual) + random.random(minutes) * noise
-                file.write(
-                    "".join(f"{labels}{v:.6g} {t}\n" for v, t in zip(values.tolist(), times, strict=True))
-                )
+        kind = ""
+        for labels, values in series(gpus, minutes):
+            if labels.split("{")[0] != kind:
+                kind = labels.split("{")[0]
+                file.write(f"# TYPE {kind} gauge\n")
+            file.writelines(f"{labels} {v:.6g} {t}\n" for v, t in zip(values, times, strict=True))
         file.write("# EOF\n")
+
+
+@contextmanager
+def target(gpus: int) -> Iterator[int]:
+    """Serve the newest point of each series; yields the port."""
+    body = "".join(f"{labels} {value:.6g}\n" for labels, (value,) in series(gpus, 1)).encode()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/plain; version=0.0.4")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
 
 
 def cpu(pid: int) -> float:
@@ -63,9 +101,9 @@ def cpu(pid: int) -> float:
 
 @contextmanager
 def prometheus(folder: Path, gpus: int) -> Iterator[tuple[int, str]]:
-    """Run one over the history; yields its pid and address."""
+    """Run one over the history and a target; yields its pid and address."""
     text = folder / "history.om"
-    history(text, gpus, int(time.time()) - 70 * 60, 80)
+    history(text, gpus, int(time.time()) - 70 * 60, 70)
     subprocess.run(
         ["promtool", "tsdb", "create-blocks-from", "openmetrics", text, folder / "data"],
         check=True,
@@ -73,19 +111,22 @@ def prometheus(folder: Path, gpus: int) -> Iterator[tuple[int, str]]:
     )
     text.unlink()
     (folder / "rules.yml").write_text(RULES, encoding="utf-8")
-    (folder / "prometheus.yml").write_text("rule_files: [rules.yml]\n", encoding="utf-8")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
     command = ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
-    process = subprocess.Popen(
-        [*command, f"--web.listen-address={address}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        yield process.pid, address
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(30)
+    with target(gpus) as port:
+        (folder / "prometheus.yml").write_text(CONFIG.format(port=port), encoding="utf-8")
+        process = subprocess.Popen(
+            [*command, f"--web.listen-address={address}"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            yield process.pid, address
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)
 
 
 def evaluated(address: str) -> tuple[str, dict[str, int]]:
@@ -100,7 +141,10 @@ def evaluated(address: str) -> tuple[str, dict[str, int]]:
 
 
 def theirs(folder: Path, gpus: int, cycles: int) -> tuple[float, dict[str, int]]:
-    """CPU seconds of one rule cycle of Prometheus: the median of some, each between two ends of cycles."""
+    """CPU seconds of one rule cycle of Prometheus: the median of some, each between two ends of cycles.
+
+    A scrape falls into one of six, and costs more than the median shows.
+    """
     with prometheus(folder, gpus) as (pid, address):
         seen, alerts = "", {}
         taken: list[float] = []
