@@ -14,6 +14,7 @@ from watchdog.core.health import (
     Standing,
     in_sight,
     observe,
+    only_served,
     only_tasks,
     resumed,
     sound,
@@ -125,6 +126,15 @@ def test_tasks_no_longer_watched_are_let_go() -> None:
     health = after("o", METRICS, after("o", OTHER, after("o", LIST)))
     assert set(only_tasks(health, {"alaya/2"}).states) == {OTHER, LIST}
     assert only_tasks(health, {"alaya/1", "alaya/2"}) is health
+
+
+def test_what_a_source_can_be_asked_no_more_is_let_go() -> None:
+    status = ProbeKey(source="alaya", capability=Capability.STATUS, task="alaya/1")
+    health = after("o", METRICS, after("o", LIST, after("o", status)))
+    fewer = only_served(health, {"alaya": {Capability.METRICS, Capability.LIST}})
+    assert set(fewer.states) == {METRICS, LIST}
+    assert only_served(health, {"alaya": frozenset(Capability)}) is health
+    assert not only_served(health, {"other": frozenset(Capability)}).states
 
 
 def test_observing_leaves_the_old_health_as_it_was() -> None:

@@ -233,9 +233,14 @@ def only_tasks(health: Health, tasks: Collection[str]) -> Health:
     return health if len(kept) == len(health.states) else Health(states=kept)
 
 
-def only_sources(health: Health, sources: Collection[str]) -> Health:
-    """Return the health without sources that are asked no more. sources: names of those that are."""
-    kept = {key: state for key, state in health.states.items() if key.source in sources}
+def only_served(health: Health, served: Mapping[str, Collection[Capability]]) -> Health:
+    """Return the health without what no source can be asked any more. served: capabilities by source.
+
+    A source may come back under its name as another kind, which can be asked less.
+    """
+    kept = {
+        key: state for key, state in health.states.items() if key.capability in served.get(key.source, ())
+    }
     return health if len(kept) == len(health.states) else Health(states=kept)
 
 

@@ -21,7 +21,7 @@ from watchdog.core.health import (
     ProbeState,
     Standing,
     only_asked,
-    only_sources,
+    only_served,
     resumed,
     standing,
 )
@@ -86,7 +86,7 @@ class World:
     def restore(self, stored: Stored) -> None:
         """Resume from what the store holds."""
         self.book = Book.of(stored.alerts, stored.incidents)
-        self.health = only_sources(resumed(stored.probes), self.sources.keys())
+        self.health = only_served(resumed(stored.probes), _served(self.sources))
         self._stored_blind = {state.key: state for state in stored.probes if state.blind}
         self.states = {state.task.key: state for state in stored.tasks}
         self.stored_states = dict(self.states)
@@ -117,7 +117,7 @@ class World:
         known = sources.keys() - rebuilt
         self.ruleset, self.sources = ruleset, sources
         self.listings = {name: rows for name, rows in self.listings.items() if name in known}
-        self.health = only_sources(self.health, sources.keys())
+        self.health = only_served(self.health, _served(sources))
         before = self._needs
         self._count_anew(at)
         self.prime(at)
@@ -397,6 +397,10 @@ class World:
 def fact_about(task: str, what: str) -> str:
     """Return the name of a fact about a task, by its key."""
     return f"{what} // {task}"
+
+
+def _served(sources: Mapping[str, Source]) -> dict[str, frozenset[Capability]]:
+    return {name: source.capabilities for name, source in sources.items()}
 
 
 def _counted(rule: str) -> str:
