@@ -181,14 +181,14 @@ FAULTS = (
     ),
     Fault(
         "core/health.py",
-        "return tuple(state for state in items.values() if state.last_good is not None) or ",
-        "return ",
+        "return unnamed or [state for state in asked if state.last_good is not None] or asked",
+        "return unnamed or asked",
         "a metric this cloud does not serve keeps pods that left from retiring",
         "tests/core/test_health.py",
     ),
     Fault(
         "engine/intake.py",
-        "if before is None or before.failure is None or probe.failure is not None:",
+        "if before is not probe and (before.failure is None or probe.failure is not None):",
         "if True:",
         "a good answer hides the failure before it in the same slot",
         "tests/engine/test_intake.py",

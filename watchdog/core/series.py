@@ -111,30 +111,30 @@ class Table(Register):
         if self.columns.adds:
             times = times - times % SECOND_NS
         finite = np.isfinite(values)
-        oldest = self._oldest(times[finite], at_ns)
+        oldest = self._oldest(times if finite.all() else times[finite], at_ns)
         usable = finite & (times > oldest) & (times <= far_ns)
-        owner = np.repeat(np.arange(lengths.size), lengths)
-        useful = np.bincount(owner[usable], minlength=lengths.size) > 0
         known = len(self.labels)
+        if usable.all():  # as almost always: nothing has to be picked out
+            useful = lengths > 0
+        else:
+            owner = np.repeat(np.arange(lengths.size), lengths)
+            useful = np.bincount(owner[usable], minlength=lengths.size) > 0
         rows = self.resolve(curves, useful, at_ns, MOST_SERIES)
-        self.refused = int((useful & (rows < 0)).sum())
+        self.refused = int(np.count_nonzero(useful & (rows < 0)))
+        of_points = np.repeat(rows, lengths)
         if self.refused:
-            useful, usable = useful & (rows >= 0), usable & (rows[owner] >= 0)
-        whole = bool(usable.all())  # as almost always: nothing has to be picked out
-        done = self.columns.insert(
-            rows[owner] if whole else rows[owner[usable]],
-            times if whole else times[usable],
-            values if whole else values[usable],
-            oldest,
-        )
+            useful, usable = useful & (rows >= 0), usable & (of_points >= 0)
+        if not usable.all():
+            of_points, times, values = of_points[usable], times[usable], values[usable]
+        done = self.columns.insert(of_points, times, values, oldest)
         self._note_answer(rows[useful], at_ns)
         return IntakeReport(
-            points=times.size,
+            points=finite.size,
             added=done.added,
             late=done.late,
             rewritten=done.rewritten,
             duplicates=done.duplicates,
-            not_finite=times.size - int(np.count_nonzero(finite)),
+            not_finite=finite.size - int(np.count_nonzero(finite)),
             expired=int(np.count_nonzero(finite)) - int(np.count_nonzero(usable)),
             new_series=tuple(self.labels[known:]),
         )
@@ -171,10 +171,14 @@ class Table(Register):
 
         ahead_ns: counted from when the answer came.
         """
-        newest, ever = self._newest_of_tasks(), self._newest
+        newest, ever, answered = self._newest_of_tasks(), self._newest, self.answered
+        if newest.keys() >= answered.keys() and not self.far and answered:
+            least, most = min(newest.values()), max(ever.values(), default=0)
+            if least >= oldest_ns and most - min(answered.values()) <= ahead_ns:
+                return set(answered)  # all of them, as almost always
         found = {
             task
-            for task, at_ns in self.answered.items()
+            for task, at_ns in answered.items()
             if ever.get(task, 0) - at_ns <= ahead_ns and newest.get(task, 0) >= oldest_ns
         }
         return found - self.far.keys() if self.far else found
