@@ -4,9 +4,11 @@ from dataclasses import replace
 from datetime import timedelta
 
 from watchdog.core.conditions.kinds import Across, Aggregate, Comparison, LogEvent, LogMatch, Threshold
+from watchdog.core.health import Failure
 from watchdog.core.rules import Rule
 from watchdog.core.ruleset import WatchEntry
 from watchdog.core.tasks import Status, TaskObservation
+from watchdog.errors import SourceError
 
 MINUTE = timedelta(minutes=1)
 
@@ -66,6 +68,18 @@ def test_a_source_that_is_always_slower_than_its_poll_is_said(bench) -> None:  #
     bench.run(lambda: bench.live(40))
     told = about(bench, "asked")
     assert [title.split("·")[0].strip() for _, title in told] == ["WARNING", "OK"]
+
+
+def test_what_fails_late_is_told_as_failing_and_not_as_slow_too(bench) -> None:  # type: ignore[no-untyped-def]
+    async def fails_late() -> None:
+        if 3 * MINUTE <= bench.world.monotonic() < 30 * MINUTE:
+            await bench.world.sleep(80 * timedelta(seconds=1))
+            raise SourceError(Failure.TIMEOUT)
+
+    bench.cloud.script["status/1"] = fails_late
+    bench.run(lambda: bench.live(60))
+    assert about(bench, "asked") == []
+    assert [title.split("·")[0].strip() for _, title in about(bench, "cannot read")] == ["WARNING"]
 
 
 def test_facts_about_tasks_do_not_pile_up(bench) -> None:  # type: ignore[no-untyped-def]

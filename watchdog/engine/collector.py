@@ -115,10 +115,13 @@ class Collector:
             answers.cancel()
 
     def late_questions(self) -> tuple[ProbeKey, ...]:
-        """Questions whose newest answer took longer than a poll, or is taking that long."""
+        """Questions whose newest answer took longer than a poll, or is taking that long.
+
+        What fails, however late, is told as failing: that is one message, not two.
+        """
         now = self.clock.monotonic()
         overdue = {key for key, asking in self._asking.items() if now - asking.began > self.poll}
-        return tuple(sorted(self._slow | overdue))
+        return tuple(sorted(key for key in self._slow | overdue if not self._pace(key, now).failures))
 
     async def close(self) -> None:
         """Wait shortly for what is in flight (requests are not cancelled midway), then disconnect."""
@@ -193,7 +196,8 @@ class Collector:
         self._paces[key] = (
             pace.answered(now) if failure is None else pace.failed(now, self.jitter(), retry_after)
         )
-        (self._slow.add if now - began > self.poll else self._slow.discard)(key)
+        slow = failure is None and now - began > self.poll
+        (self._slow.add if slow else self._slow.discard)(key)
 
     async def _list(self) -> None:
         listing = await self.source.list_tasks()
