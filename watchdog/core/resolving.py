@@ -31,6 +31,8 @@ def resolve(
     for entry in watch:
         if entry.id:
             tasks.setdefault(entry.key, _by_id(entry, listed.get(entry.source, {}), states))
+    if all(entry.id for entry in watch):
+        return tuple(tasks.values())
     by_id = {(task.source, task.id) for task in tasks.values()}
     named: Named = {}
     for state in states.values():
@@ -132,6 +134,8 @@ def _keys(
 
 def outlived(watch: Sequence[WatchEntry], states: Mapping[str, TaskState], at: datetime) -> tuple[str, ...]:
     """Return the keys of tasks found by name that ended so long ago that they can be let go."""
+    if all(entry.id for entry in watch):
+        return ()
     return tuple(
         key
         for key, state in states.items()

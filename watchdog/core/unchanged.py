@@ -4,9 +4,10 @@ Knows from slot to slot where the alerts of each rule stand in its evaluation; w
 then a matter of a few array operations, however many they are. What happens otherwise is `lifecycle`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from operator import is_
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from watchdog.core.lifecycle import Gate, gate, next_look
 from watchdog.core.membership import Verdicts
 from watchdog.core.outcomes import Outcome
 from watchdog.core.rules import OnNoData, Rule
+from watchdog.core.tasks import TaskState
 
 _TRUE, _NODATA = int(Outcome.TRUE), int(Outcome.NODATA)
 
@@ -72,6 +74,7 @@ class Unchanged:
 
     def __init__(self) -> None:
         self._places: dict[str, _Places] = {}
+        self._judged: dict[str, list[TaskState | None]] = {}  # tasks as they were when all were
 
     def holds(self, seen: Verdicts, book: Book) -> bool:
         """Whether a slot changes nothing: exactly the known alerts are TRUE, and none of them is due."""
@@ -94,5 +97,15 @@ class Unchanged:
             seen.tick.moment.watched < places.until
             and bool(true[places.rows].all())
             and not seen.evaluation.since_ns[places.pending, seen.column].any()
-            and all(gate(seen.rule, seen.tasks.get(task), seen.tick.at) is Gate.OPEN for task in places.tasks)
+            and self._all_judged(seen, places.tasks)
         )
+
+    def _all_judged(self, seen: Verdicts, tasks: Sequence[str]) -> bool:
+        """Whether the rule judges all these tasks. An open gate stays open to a task that does not change."""
+        states = [seen.tasks.get(task) for task in tasks]
+        before = self._judged.get(seen.rule.name, [])
+        if len(before) == len(states) and all(map(is_, before, states)):
+            return True
+        found = all(gate(seen.rule, state, seen.tick.at) is Gate.OPEN for state in states)
+        self._judged[seen.rule.name] = states if found else []
+        return found

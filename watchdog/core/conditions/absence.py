@@ -10,7 +10,7 @@ import numpy as np
 
 from watchdog.core.columns import Floats, Ints
 from watchdog.core.conditions.kinds import Absent
-from watchdog.core.conditions.panel import Panel, Part, Reduction, metric_panel
+from watchdog.core.conditions.panel import ALWAYS_NS, Panel, Part, Reduction, metric_panel
 from watchdog.core.durations import SECOND_NS
 from watchdog.core.labels import GPU, POD, Labels
 from watchdog.core.outcomes import Evidence, Outcome
@@ -27,8 +27,7 @@ def absent(rule: Rule, condition: Absent, view: View, states: list[TaskState], s
     newest = names.by_group.latest(panel.newest)
     last = np.where(newest > 0, newest, _ghosts_seen(panel)[:, None])
     end = names.by_task.latest(panel.newest)[names.group_task]
-    patience = 2 * _spacing(panel)[:, None] + view.poll_ns(panel.source)
-    true = end - last > patience
+    true = end - last > _patience(panel, end - last)
     out = panel.forbid(np.where(true, int(Outcome.TRUE), int(Outcome.FALSE)))
     out = np.where((end == 0) | (out == Outcome.THIN), int(Outcome.ERROR), out)
     value: Floats = np.where(last > 0, (slots - last) / SECOND_NS, np.nan)
@@ -75,6 +74,16 @@ def _last_seen(expected: Sequence[Seen]) -> dict[Labels, int]:
             own = member.labels.only(names)
             found[own] = max(last, found.get(own, 0))
     return found
+
+
+def _patience(panel: Panel, behind: Ints) -> Ints:
+    """How far behind its task a group may be: (G, 1). behind: how far each is, (G, T)."""
+    poll_ns = panel.view.poll_ns(panel.source)
+    spacing = panel.table.columns.spacing
+    least = 2 * int(spacing.min(initial=0 if not spacing.size else ALWAYS_NS)) + poll_ns
+    if behind.max(initial=0) <= least:
+        return np.full((behind.shape[0], 1), least)  # nobody is, whatever each may be
+    return 2 * _spacing(panel)[:, None] + poll_ns
 
 
 def _spacing(panel: Panel) -> Ints:
