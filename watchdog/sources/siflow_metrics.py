@@ -250,8 +250,8 @@ def _from_zero(series: SeriesPoints, counted: Counted) -> SeriesPoints:
     """
     if series.labels in counted.curves or series.labels.get(POD, "") not in counted.pods:
         return series
-    gaps = np.diff(series.times)
-    step = int(np.median(gaps)) if gaps.size else MINUTE_NS
+    gaps = np.sort(np.diff(series.times))  # np.median would load numpy.ma, for ever
+    step = int(gaps[gaps.size // 2]) if gaps.size else MINUTE_NS
     return SeriesPoints(
         labels=series.labels,
         times=np.concatenate((series.times[:1] - step, series.times)),
