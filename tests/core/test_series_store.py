@@ -268,6 +268,17 @@ def test_newest_of_a_metric_and_of_a_task():
     assert store.newest("s", "vram") == store.newest("s", "gpu", "s/3") == 0
 
 
+def test_a_task_that_answers_twice_does_not_answer_for_another():
+    store, other = SeriesStore(), ONE.plus({"task": "s/2"})
+    ahead = points(other, [3], [1])
+    store.intake("s", "gpu", [points(ONE, [0], [1]), ahead], BASE, tasks={ONE["task"], other["task"]})
+    twice = [points(ONE, [4], [1]), points(ONE, [5], [1])]
+    store.intake("s", "gpu", twice, BASE + 5 * MINUTE, tasks={ONE["task"]})
+    table = store.table("s", "gpu")
+    assert table.answered == {ONE["task"]: BASE + 5 * MINUTE, other["task"]: BASE}
+    assert table.ahead_ns(other["task"]) == 3 * MINUTE
+
+
 def test_spacing_is_the_usual_gap_whatever_hole_there_is():
     store = SeriesStore()
     take(store, points(ONE, [0, 1, 2, 3, 20, 21], [0] * 6), at=21)

@@ -199,7 +199,9 @@ class Table(Register):
         return min(at_ns, newest) - self.keep_ns - margin
 
     def _note_answer(self, rows: Ints, at_ns: int) -> None:
-        if rows.size == self.columns.rows:
+        here = np.zeros(self.columns.rows, np.bool_)
+        here[rows] = True  # one may be given twice: as many as there are need not be all
+        if here.all():
             found = self._newest_of_tasks()
         else:
             newest = np.zeros(len(self.task_names), np.int64)
