@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from watchdog.core.expecting import retire, retired_notice, see_members
+from watchdog.core.expecting import renew_members, retire, retired_notice, see_members
 from watchdog.core.labels import Labels
 from watchdog.core.moments import Moment, Tick
 from watchdog.core.tasks import Status, Task, TaskState
@@ -58,6 +58,16 @@ def test_members_are_remembered_with_first_and_last_sight() -> None:
     assert play.expected == {pod(0), gpu(0), gpu(1)}
     member = play.state.expected[0]
     assert (member.first, member.last) == (T0, T0 + 9 * MINUTE)
+
+
+def test_a_gpu_without_its_pod_renews_the_gpu_of_that_pod() -> None:
+    nameless = Labels.of(gpu="0")
+    state = Play().minutes(1, [nameless]).minutes(1, [gpu(0)]).state
+    assert [member.labels for member in state.expected] == [nameless, gpu(0)]
+    later = {nameless: T0 + 20 * MINUTE}
+    after = renew_members(state, later)
+    assert after == see_members(state, later)
+    assert [member.last for member in after.expected] == [T0, T0 + 20 * MINUTE]
 
 
 def test_a_pod_that_stops_is_still_expected() -> None:  # B3, B4

@@ -51,6 +51,8 @@ def see_members(state: TaskState, seen: Mapping[Labels, datetime]) -> TaskState:
 
 def renew_members(state: TaskState, seen: Mapping[Labels, datetime]) -> TaskState:
     """Note when the known members gave data last. seen: as for `see_members`; nobody else is looked for."""
+    if any(POD not in labels for labels in seen):  # whose GPU that is has to be found out
+        return see_members(state, seen)
     begun = state.attempt_started
     expected: list[Seen] = []
     for member in state.expected:
