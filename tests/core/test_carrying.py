@@ -101,6 +101,18 @@ def test_an_edited_rule_is_noted_at_once() -> None:
     assert play.book.known("low")[ME].rule_identity == play.rule.identity
 
 
+LATER = (Level(hold=timedelta(hours=2), severity=Severity.CRITICAL),)
+
+
+@pytest.mark.parametrize("levels", [(), LATER])  # a raised `for` does not un-fire
+def test_a_raised_severity_is_told_at_once(levels: tuple[Level, ...]) -> None:
+    play = Play(NOW).slots("TTT")
+    play.rule = replace(NOW, severity=Severity.CRITICAL, hold=timedelta(hours=2), levels=levels)
+    play.slots("T")
+    assert play.told == [(0, Change.OPENED), (3, Change.ESCALATED)]
+    assert play.incident.severity is Severity.CRITICAL
+
+
 def test_a_slot_that_changes_nothing_is_known_without_a_look_at_each_alert() -> None:
     play, unchanged = Play(NOW), Unchanged()
     labels = tuple(gpu(number) for number in range(3))

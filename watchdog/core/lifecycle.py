@@ -24,7 +24,7 @@ from watchdog.core.labels import TASK, Labels
 from watchdog.core.membership import Draft, Verdicts, settle
 from watchdog.core.moments import Tick
 from watchdog.core.outcomes import Evaluation, Outcome
-from watchdog.core.rules import OnNoData, Rule, Severity
+from watchdog.core.rules import Level, OnNoData, Rule, Severity
 from watchdog.core.tasks import Status, TaskState
 
 PENDING_MISSING_INTERVALS = 2
@@ -94,7 +94,10 @@ def next_look(rule: Rule, identity: str, alert: Alert) -> timedelta | None:
     if alert.phase is Phase.PENDING:
         left = [hold_of(rule) - alert.held]
     else:
-        left = [level.hold - alert.held for level in rule.levels if level.severity.rank > alert.severity.rank]
+        levels = rule.levels
+        if not levels or alert.held < levels[0].hold:  # a reload may have raised the rule's severity
+            levels = (Level(hold=timedelta(), severity=rule.severity), *levels)
+        left = [level.hold - alert.held for level in levels if level.severity.rank > alert.severity.rank]
     return alert.counting + min([carrying.RENEWED, *left])
 
 
