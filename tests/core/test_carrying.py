@@ -56,13 +56,26 @@ def test_a_restart_neither_adds_nor_loses_time() -> None:
     assert play.slots("TT").told == [(play.minute, Change.OPENED)]  # 7 min before, 3 after
 
 
-def test_after_a_restart_it_was_judged_when_the_last_slot_was_stored() -> None:
-    play = Play(NOW).slots("TTTTT")
-    last = play.at
+def test_after_a_crash_a_value_is_as_old_as_it_is() -> None:
+    """What the last slots measured is lost: what is kept is the stored value, with the time that it is of."""
+    play = Play(NOW)
+    began = play.at + MINUTE
+    for minute in range(5):
+        play.slot(T, value=minute / 100)
     play.restart(minutes=20)
     play.slots("E")
     kept = play.book.known("low")[ME]
-    assert (kept.judged, kept.held) == (last, 4 * MINUTE)
+    assert (kept.held, kept.value, kept.judged) == (4 * MINUTE, 0.0, began)
+
+
+def test_what_a_pending_alert_waits_for_may_have_come_and_gone_between_two_slots() -> None:
+    play = Play(LOW)
+    for _ in range(4):
+        play.slot(T)
+    play.slot(T, since=play.at + MINUTE)
+    play.slots("T" * 9)
+    assert play.told == []
+    assert play.slots("T").told == [(14, Change.OPENED)]
 
 
 def test_levels_are_reached_at_the_slot_that_reaches_them() -> None:

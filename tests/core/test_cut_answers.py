@@ -40,7 +40,9 @@ def cut(lab, key="src/1"):
 
 
 @pytest.mark.parametrize("condition", CONDITIONS.values(), ids=CONDITIONS.keys())
-def test_nothing_is_judged_by_a_cut_answer(lab, condition):
+@pytest.mark.parametrize("expected", [0, 4])
+def test_nothing_is_judged_by_a_cut_answer(lab, condition, expected):
+    lab.expect([{"pod": f"p{number}"} for number in range(expected)])
     fill(lab)
     whole = lab.judge(rule(condition), 30)
     assert Outcome.TRUE in whole.values()

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from watchdog.core.moments import Moment
 from watchdog.core.schedule import Break, Reading, Schedule
 
 T0 = datetime(2026, 11, 30, 10, tzinfo=UTC)
@@ -34,6 +35,22 @@ def test_the_first_slot_after_a_restart_reports_the_downtime_and_resumes_watched
     assert tick.moment.watched == timedelta(hours=9)
     assert interruption is not None
     assert (interruption.kind, interruption.end - interruption.begin) == (Break.START, timedelta(minutes=30))
+
+
+def test_a_slot_knows_the_one_before_across_starts_gaps_and_jumps() -> None:
+    begun, hours = T0 - timedelta(minutes=30), timedelta(hours=9)
+    schedule, tick, _ = Schedule(interval=MINUTE, watched=hours, before_start=begun).step(reading(0))
+    assert tick.previous == Moment(at=begun, watched=hours)
+    schedule, tick, _ = schedule.step(reading(1))
+    assert tick.previous == Moment(at=T0, watched=hours)
+    _, tick, _ = schedule.step(reading(60))  # a gap
+    assert tick.previous == Moment(at=T0 + MINUTE, watched=hours + MINUTE)
+    _, tick, _ = schedule.step(reading(2, shift=timedelta(hours=3)))
+    assert tick.settling
+    assert tick.moment.watched == hours + 2 * MINUTE
+    assert tick.previous == Moment(at=T0 + MINUTE, watched=hours + MINUTE)
+    _, tick, _ = Schedule(interval=MINUTE).step(reading(0))
+    assert tick.previous == tick.moment
 
 
 def test_a_regular_slot_counts_the_time_since_the_last() -> None:

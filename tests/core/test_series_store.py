@@ -67,6 +67,19 @@ def test_an_answer_of_nothing_but_the_far_future_says_so_until_the_next():
     assert store.table("s", "gpu").ahead_ns(task) == 0
 
 
+def test_who_answered_in_time_is_not_who_answered_of_the_far_future():
+    store, day = SeriesStore(), 24 * 60
+    two = ONE.plus({"task": "s/2"})
+    store.intake("s", "gpu", [points(ONE, [0], [1]), points(two, [0], [1])], BASE, tasks={ONE["task"], "s/2"})
+    table = store.table("s", "gpu")
+    assert table.in_time(2 * MINUTE, BASE) == {ONE["task"], "s/2"}
+    assert table.in_time(2 * MINUTE, BASE + 1) == set()
+    store.intake("s", "gpu", [points(two, [9 * day], [3])], BASE, tasks={"s/2"})
+    assert table.in_time(2 * MINUTE, BASE) == {ONE["task"]}
+    store.intake("s", "gpu", [points(ONE, [9], [1])], BASE, tasks={ONE["task"]})
+    assert table.in_time(2 * MINUTE) == set()
+
+
 def test_unsorted_points_are_sorted():
     store = SeriesStore()
     take(store, points(ONE, [3, 1, 2, 0], [4, 2, 3, 1]), at=3)

@@ -1,6 +1,7 @@
 """The collector: every question at its own pace, whatever becomes of the others."""
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
@@ -280,3 +281,25 @@ def test_closing_lets_what_is_in_flight_end_before_it_disconnects(lab: Lab) -> N
     assert lab.bench.run(main) == timedelta(seconds=2)
     assert lab.bench.cloud.closed
     assert [points.task.id for points in lab.inbox.points] == ["1"]
+
+
+def test_what_is_slow_and_fails_by_turns_is_slow(lab: Lab) -> None:
+    turns = itertools.count()
+
+    async def by_turns() -> None:
+        await lab.bench.world.sleep(90 * timedelta(seconds=1))
+        if next(turns) % 2:
+            raise SourceError(Failure.TIMEOUT)
+
+    lab.bench.cloud.script["gpu/1"] = by_turns
+    late: list[list[str]] = []
+
+    async def main() -> None:
+        life = asyncio.ensure_future(lab.collector.run())
+        for _ in range(40):
+            await lab.bench.world.sleep(MINUTE)
+            late.append([key.task for key in lab.collector.late_questions()])
+        life.cancel()
+
+    lab.bench.run(main)
+    assert late[4:] == [["src/1"]] * 36

@@ -1,7 +1,9 @@
 """The engine's life: slots on their grid, a clean stop, a loud death, and restarts that change nothing."""
 
 import asyncio
+import gc
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import TypeVar
 
@@ -20,6 +22,7 @@ from watchdog.core.conditions.kinds import (
 )
 from watchdog.core.moments import Tick
 from watchdog.core.rules import Rule
+from watchdog.core.view import View
 from watchdog.engine.engine import Engine
 from watchdog.ports import SlotCommit
 
@@ -240,6 +243,52 @@ def test_restarts_change_nothing_that_is_said(new_bench, restarts: tuple[int, ..
         bench.state.discard()
 
 
+def test_a_slot_leaves_nothing_that_must_be_searched_for(bench) -> None:  # type: ignore[no-untyped-def]
+    """What a slot saw goes with the next one, by itself: rings would pile up until the collector comes."""
+    busy(bench)
+    views: list[int] = []
+
+    def count(_: Engine, __: Tick) -> None:
+        views.append(sum(isinstance(one, View) for one in gc.get_objects()))
+
+    async def main() -> None:
+        engine = bench.engine()
+        engine.on_slot = count
+        await bench.live(20, engine)
+
+    gc.collect()
+    gc.disable()
+    try:
+        bench.run(main)
+    finally:
+        gc.enable()
+    assert max(views) <= 2
+
+
+def test_an_edited_rule_takes_no_value_away_from_what_goes_on(bench) -> None:  # type: ignore[no-untyped-def]
+    bench.rules = (Rule(name="low", condition=threshold()), Rule(name="other", condition=threshold("vram")))
+    bench.cloud.put("gpu", range(-60, 60), [0.01 + abs(n) / 10_000 for n in range(-60, 60)], pod="pod-0")
+    seen: list[tuple[object, object]] = []
+
+    def told(engine: Engine) -> list[tuple[object, ...]]:
+        return [(one.value, one.held, one.judged) for one in engine.runner.known("low").values()]
+
+    def edit(engine: Engine, _: Tick) -> None:
+        known = told(engine)
+        engine.runner.adopt(replace(engine.world.ruleset, rules=()))  # as if every rule were another now
+        seen.append((known, told(engine)))
+
+    async def main() -> None:
+        engine = bench.engine()
+        engine.on_slot = edit
+        await bench.live(25, engine)
+
+    bench.run(main)
+    assert len(seen) >= 25
+    assert len({str(known) for known, _ in seen}) >= 25
+    assert all(known == after for known, after in seen)
+
+
 def test_the_world_after_a_restart_is_the_world_before_it(bench) -> None:  # type: ignore[no-untyped-def]
     busy(bench)
 
@@ -253,6 +302,7 @@ def test_the_world_after_a_restart_is_the_world_before_it(bench) -> None:  # typ
     old, new = before.world, after.world
     assert new.states == old.states
     assert new.book == old.book
+    assert all(alert.counting is None for alert in new.book.all_alerts()), "an orderly stop stores them exact"
     assert new.streams == old.streams
     assert new.memory == old.memory
     assert (new.incidents, new.transitions, new.mark) == (old.incidents, old.transitions, old.mark)

@@ -205,3 +205,28 @@ def test_pods_of_a_metric_that_comes_rarely_are_not_replaced_by_a_new_one(bench)
     assert retired == []
     assert {member.labels["pod"] for member in state.expected} == {"a", "b", "c"}
     assert {member.missing for member in state.expected} == {timedelta()}
+
+
+def test_who_has_no_series_any_more_is_not_here_because_all_others_are(bench) -> None:  # type: ignore[no-untyped-def]
+    """Old series were dropped, and as many came with another task: nobody comes back by that."""
+    lab = Lab(bench, tasks=2)
+    first, second = (state.task for state in lab.world.states.values())
+    for key, state in lab.world.states.items():
+        lab.world.states[key] = replace(state, attempt_started=None)
+
+    def slot(pods: Sequence[str], *, others: Sequence[str] = ()) -> None:
+        lab.give(pods, first, gpus=1)
+        if others:
+            lab.give(others, second, gpus=1)
+        lab.health(good=True)
+        list(lab.call.call(lab.tick()))
+
+    for _ in range(3):
+        slot(["a", "b"])
+    for _ in range(200):
+        slot(["b"])
+    assert lab.world.series.forget_outlived(timedelta(hours=1)) == 1
+    slot(["b"], others=["y", "z"])
+    pods = {member.labels["pod"] for member in lab.world.states[first.key].expected}
+    assert pods == {"b"}
+    assert {labels.get("pod") for labels in lab.call._attendance.here(first.key)} == {"b"}

@@ -298,3 +298,15 @@ def test_unusable_proxies_are_refused_without_repeating_them() -> None:
         with pytest.raises(ValueError, match="proxy") as caught:
             checked_proxy(text)
         assert "pw-x" not in str(caught.value)
+
+
+async def test_connections_that_are_not_needed_any_more_are_closed(service, connect, clock) -> None:
+    service.replies["/slow"] = Reply(body=b"{}", delay=0.05)
+    client = connect(concurrency=4)
+    await asyncio.gather(*(client.get("/slow") for _ in range(4)))
+    assert len(client._free) == 4
+    for _ in range(3):
+        clock.advance(timedelta(seconds=3))
+        await client.get("/quick")
+    assert len(client._free) == 1
+    assert client.replaced == 0

@@ -30,20 +30,17 @@ def as_of(
 ) -> tuple[Alert, ...]:
     """Return alerts as a slot left them; `held` of those that were carried stands still from then on.
 
-    measured: the slot's `values`; without one, an alert keeps its own, which may be `RENEWED` old.
+    measured: the slot's `values`. Where they are not known any more, after a crash, an alert keeps its stored
+    value and the time at which that was measured (`judged`), up to `RENEWED` before.
     """
-    return tuple(
-        alert
-        if alert.counting is None
-        else replace(
-            alert,
-            held=held(alert, slot),
-            counting=None,
-            value=measured.get(alert.labels, alert.value),
-            judged=slot.at,
-        )
-        for alert in alerts
-    )
+    return tuple(alert if alert.counting is None else _exact(alert, measured, slot) for alert in alerts)
+
+
+def _exact(alert: Alert, measured: Mapping[Labels, float | None], slot: Moment) -> Alert:
+    still = replace(alert, held=held(alert, slot), counting=None)
+    if alert.labels not in measured:
+        return still
+    return replace(still, value=measured[alert.labels], judged=slot.at)
 
 
 def values(

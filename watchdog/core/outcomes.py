@@ -1,7 +1,7 @@
 """What a condition says: outcomes in columns, occurrences, and the evidence for both."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import IntEnum
 
@@ -12,7 +12,10 @@ from watchdog.core.labels import TASK, Labels
 
 
 class Outcome(IntEnum):
-    """The verdict on one labelset at one slot. An IntEnum because verdicts live in int8 columns."""
+    """The verdict on one labelset at one slot. An IntEnum because verdicts live in int8 columns.
+
+    What says how it stands, up to BETWEEN, comes before what says why that is not known.
+    """
 
     FALSE = 0  # data shows it is not so (beyond the clear level, if there is one)
     TRUE = 1
@@ -88,12 +91,20 @@ class Evaluation:
     explain: Callable[[int, int], Evidence]
     _of_task: dict[str, list[int]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
+    def bare(self) -> "Evaluation":
+        """Return the verdicts alone: evidence, and all that it is made of, can be let go."""
+        return replace(self, explain=_forgotten)
+
     def of_task(self, task: str) -> Sequence[int]:
         """Return the rows of a task, by its key."""
         if not self._of_task:
             for g, labels in enumerate(self.labels):
                 self._of_task.setdefault(labels.get(TASK, ""), []).append(g)
         return self._of_task.get(task, ())
+
+
+def _forgotten(_group: int, _t: int) -> Evidence:
+    return Evidence(detail="not kept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

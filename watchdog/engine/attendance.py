@@ -79,7 +79,10 @@ class Attendance:
         last = max(after_ns.values(), default=NEVER) if self._task_names.keys() <= after_ns.keys() else NEVER
         newest = [known.table.columns.newest for known in self._tables.values()]
         if all(own.min(initial=NEVER) > last and own.max(initial=0) <= until_ns for own in newest):
-            return np.ones(len(self._members), np.bool_)  # everybody, in every metric, as almost always
+            here = np.zeros(len(self._members), np.bool_)  # some may have no series any more
+            for known in self._tables.values():
+                here[known.numbers] = True  # everybody else, in every metric, as almost always
+            return here
         after = np.array([after_ns.get(task, NEVER) for task in self._task_names], np.int64)
         return (self._newest() > after[self._tasks_of()]) & (self._newest() <= until_ns)
 

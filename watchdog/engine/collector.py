@@ -14,7 +14,7 @@ from functools import partial
 
 from watchdog.core.conditions.kinds import Capability
 from watchdog.core.durations import format_duration
-from watchdog.core.health import Failure, Probe, ProbeKey
+from watchdog.core.health import BLIND_AFTER, Failure, Probe, ProbeKey
 from watchdog.core.pacing import Pace
 from watchdog.core.tasks import Task
 from watchdog.engine.inbox import Inbox, ListingArrived, PointsArrived, StatusArrived
@@ -117,11 +117,13 @@ class Collector:
     def late_questions(self) -> tuple[ProbeKey, ...]:
         """Questions whose newest answer took longer than a poll, or is taking that long.
 
-        What fails, however late, is told as failing: that is one message, not two.
+        What goes on failing, however late, is told as failing: that is one message, not two.
         """
         now = self.clock.monotonic()
+        failures = {key: pace.failures for key, pace in self._paces.items()}
         overdue = {key for key, asking in self._asking.items() if now - asking.began > self.poll}
-        return tuple(sorted(key for key in self._slow | overdue if not self._pace(key, now).failures))
+        overdue = {key for key in overdue if not failures.get(key)}
+        return tuple(sorted(key for key in self._slow | overdue if failures.get(key, 0) < BLIND_AFTER))
 
     async def close(self) -> None:
         """Wait shortly for what is in flight (requests are not cancelled midway), then disconnect."""
@@ -196,8 +198,8 @@ class Collector:
         self._paces[key] = (
             pace.answered(now) if failure is None else pace.failed(now, self.jitter(), retry_after)
         )
-        slow = failure is None and now - began > self.poll
-        (self._slow.add if slow else self._slow.discard)(key)
+        if failure is None:  # one that failed was neither quick nor slow
+            (self._slow.add if now - began > self.poll else self._slow.discard)(key)
 
     async def _list(self) -> None:
         listing = await self.source.list_tasks()

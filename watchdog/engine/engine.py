@@ -166,6 +166,8 @@ class Engine:
         try:
             await asyncio.gather(self.relay.drain(patience), self.crew.close())
             await self.relay.close()
+            if (last := self.runner.halt()) is not None:
+                await self.journal.slot(last)
         finally:
             await self.journal.close()
 

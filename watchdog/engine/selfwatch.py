@@ -32,7 +32,7 @@ THIN_LEAST = timedelta(minutes=10)
 SUSPECT = "suspect"  # how remarks about odd values begin
 VERDICTS = frozenset({Outcome.TRUE, Outcome.FALSE, Outcome.BETWEEN})
 _VERDICTS = [int(outcome) for outcome in VERDICTS]
-_LAST_VERDICT = max(_VERDICTS)  # they have the lowest codes
+_LAST_VERDICT = max(_VERDICTS)  # they have the lowest codes, see `Outcome`
 
 
 def _kind(remark: str) -> str:

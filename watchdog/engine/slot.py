@@ -61,6 +61,7 @@ class SlotRunner:
     selfwatch: SelfWatch = field(init=False)
     evaluations: dict[str, Evaluation] = field(default_factory=dict)  # of the newest slot, by rule
     moment: Moment | None = None  # the newest slot
+    _last: dict[str, Evaluation] = field(default_factory=dict)  # its verdicts, also of rules edited since
     _unchanged: Unchanged = field(default_factory=Unchanged)
     _flapping: Flapping = field(default_factory=Flapping)
     _scanners: dict[tuple[str, ...], LogScanner] = field(default_factory=dict)
@@ -110,9 +111,20 @@ class SlotRunner:
         known = self.world.book.known(rule)
         if self.moment is None:
             return known
-        evaluation = self.evaluations.get(rule)
-        measured = {} if evaluation is None else carrying.values(evaluation, 0)
+        last = self._last.get(rule)
+        measured = {} if last is None else carrying.values(last, 0)
         return {alert.labels: alert for alert in carrying.as_of(known.values(), measured, self.moment)}
+
+    def halt(self) -> SlotCommit | None:
+        """Make carried alerts exact, as the newest slot left them; returns what an orderly stop stores."""
+        if self.moment is None:
+            return None
+        book = self.world.book
+        carried = {alert.id for alert in book.all_alerts() if alert.counting is not None}
+        exact = [alert for rule in book.alerts for alert in self.known(rule).values()]
+        alerts = tuple(alert for alert in exact if alert.id in carried)
+        self.world.book = apply(book, Step(alerts=alerts))
+        return SlotCommit(moment=self.moment, alerts=alerts)
 
     def adopt(self, before: Ruleset) -> None:
         """Go on with the rules that the world has now. What was compiled for the same patterns stays."""
@@ -296,7 +308,7 @@ class SlotRunner:
     def _judge(self, view: View, seen: Mapping[str, list[Occurrence]], tick: Tick, steps: list[Step]) -> None:
         slot_ns = to_ns(tick.at)
         slots = np.array([slot_ns], np.int64)
-        last, self.evaluations, self.took = self.evaluations, {}, {}
+        self.evaluations, self.took = {}, {}
         self._flapping.forget(tick.moment.watched)
         for rule in self.world.ruleset.rules:
             began = self.monotonic()
@@ -306,11 +318,14 @@ class SlotRunner:
             else:
                 evaluation = evaluate(rule, view, slots)
                 self.evaluations[rule.name] = evaluation
-                found = Verdicts(rule, evaluation, 0, tick, self.world.states, last.get(rule.name))
+                last = self._last.get(rule.name)
+                found = Verdicts(rule, evaluation, 0, tick, self.world.states, last)
                 if not self._unchanged.holds(found, self.world.book):
                     step = advance(found, self.world.book)
                     self._advance(self._flapping.noted(step, tick.moment.watched), steps)
             self.took[rule.name] = self.monotonic() - began
+        view.kept.clear()  # it holds what knows the view: a ring, which would stay until it is searched for
+        self._last = {name: own.bare() for name, own in self.evaluations.items()}
 
     def _advance(self, step: Step, steps: list[Step]) -> None:
         if not step.empty:

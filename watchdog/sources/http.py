@@ -28,6 +28,7 @@ from watchdog.ports import Clock
 from watchdog.sources.answers import HttpAnswer, parse_retry_after
 from watchdog.sources.pace import Pace
 
+KEPT_ALIVE = timedelta(seconds=5)  # how long a connection without a request stays
 CLOSING_GRACE_S = 1.0
 
 _HEADERS = {
@@ -63,6 +64,7 @@ class _Lane:
     transport: httpx.AsyncHTTPTransport
     request: asyncio.Task[HttpAnswer] | None = None
     left: bool = False
+    freed: timedelta = timedelta()  # monotonic: when it was used last
 
 
 class HttpClient:
@@ -123,7 +125,8 @@ class HttpClient:
         """Close every connection; requests in progress end as failed. May be called again."""
         self._closed = True
         for lane in (*self._free, *self._busy):
-            self._leave(lane)
+            if not lane.left:
+                self._end(lane)
         self._free.clear()
         while self._closers:
             await asyncio.wait(self._closers)
@@ -138,7 +141,9 @@ class HttpClient:
 
         httpx is used below its client, whose redirects, cookies and sign-in cost each request something.
         """
-        limits = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=5.0)
+        limits = httpx.Limits(
+            max_connections=1, max_keepalive_connections=1, keepalive_expiry=KEPT_ALIVE.total_seconds()
+        )
         return _Lane(
             httpx.AsyncHTTPTransport(
                 verify=_shared_ssl_context(), proxy=self._proxy or None, trust_env=False, limits=limits
@@ -200,14 +205,20 @@ class HttpClient:
         if not task.cancelled():
             task.exception()  # seen, whether or not somebody still waits for it
         if not lane.left:
+            lane.freed = self._clock.monotonic()
             self._free.append(lane)
+            # The newest is taken first: what has not been needed for so long closes, as at its server.
+            while self._free[0].freed < lane.freed - KEPT_ALIVE:
+                self._end(self._free.pop(0))
 
     def _leave(self, lane: _Lane) -> None:
         """Give a lane up, with what is on it that nobody waits for; it closes by itself."""
-        if lane.left:
-            return
+        if not lane.left:
+            self.replaced += 1
+            self._end(lane)
+
+    def _end(self, lane: _Lane) -> None:
         lane.left = True
-        self.replaced += 1
         closer = asyncio.create_task(_close(lane))
         self._closers.add(closer)
         closer.add_done_callback(self._closers.discard)
