@@ -70,7 +70,7 @@ class _Places:
 
 
 class Unchanged:
-    """Tells, rule by rule, whether `advance` would change anything; what it remembers is checked each time."""
+    """Tells, rule by rule, whether `advance` would change anything. What it remembers is checked."""
 
     def __init__(self) -> None:
         self._places: dict[str, _Places] = {}
