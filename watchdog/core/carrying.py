@@ -37,10 +37,14 @@ def as_of(
 
 
 def _exact(alert: Alert, measured: Mapping[Labels, float | None], slot: Moment) -> Alert:
-    still = replace(alert, held=held(alert, slot), counting=None)
-    if alert.labels not in measured:
-        return still
-    return replace(still, value=measured[alert.labels], judged=slot.at)
+    known = alert.labels in measured
+    return replace(
+        alert,
+        held=held(alert, slot),
+        counting=None,
+        value=measured[alert.labels] if known else alert.value,
+        judged=slot.at if known else alert.judged,
+    )
 
 
 def values(

@@ -60,7 +60,7 @@ class Curves(Sequence[SeriesPoints]):
         parts = list(parts)
         if not any(isinstance(part, Curves) for part in parts):
             return cls.of(list(chain.from_iterable(parts)))
-        made = [part if isinstance(part, Curves) else cls.of(part) for part in parts]
+        made = [cls.of(part) for part in parts]
         sizes = np.fromiter([len(one.labels) for one in made], np.int64, len(made))
         points = np.fromiter([one.times.size for one in made], np.int64, len(made))
         before = np.repeat(np.cumsum(points) - points, sizes)  # points of the answers that come first

@@ -64,7 +64,7 @@ def context_of(engine: Engine) -> Context:
         timezone=world.ruleset.timezone,
         incidents=dict(world.incidents),
         tasks=dict(world.states),
-        alerts=tuple(alert for rule in world.book.alerts for alert in engine.runner.known(rule).values()),
+        alerts=engine.runner.alerts(),
         rows=dict(engine.relay.rows),
         channels=world.ruleset.channels,
         watched=engine.moment().watched,

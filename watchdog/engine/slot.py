@@ -115,14 +115,17 @@ class SlotRunner:
         measured = {} if last is None else carrying.values(last, 0)
         return {alert.labels: alert for alert in carrying.as_of(known.values(), measured, self.moment)}
 
+    def alerts(self) -> tuple[Alert, ...]:
+        """Return every pending and firing alert, as the newest slot left it."""
+        return tuple(alert for rule in self.world.book.alerts for alert in self.known(rule).values())
+
     def halt(self) -> SlotCommit | None:
         """Make carried alerts exact, as the newest slot left them; returns what an orderly stop stores."""
         if self.moment is None:
             return None
         book = self.world.book
         carried = {alert.id for alert in book.all_alerts() if alert.counting is not None}
-        exact = [alert for rule in book.alerts for alert in self.known(rule).values()]
-        alerts = tuple(alert for alert in exact if alert.id in carried)
+        alerts = tuple(alert for alert in self.alerts() if alert.id in carried)
         self.world.book = apply(book, Step(alerts=alerts))
         return SlotCommit(moment=self.moment, alerts=alerts)
 
